@@ -1,0 +1,285 @@
+"""What is wrong with a plan: all of it at once, as values.
+
+Knows specs; never files, so whether a path or a module exists is asked elsewhere. A plan with problems is
+still a plan and can be kept as a draft. Every check is a loop over the plan: linear, and without recursion.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headway.core import paths, placeholders
+from headway.core.graph import ArtifactGraph
+from headway.core.ids import artifact_id_problem, plan_id_problem
+from headway.core.nearest import Nearest
+from headway.core.plan import ArtifactSpec, PlanSpec, Retry, Value
+
+CYCLE_SHOWN = 12
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Problem(Value):
+    """One thing that is wrong: a stable code, a sentence, where it is, and what to do about it."""
+
+    code: str
+    message: str
+    artifact: str = ""
+    key: str = ""
+    value: str = ""
+    hint: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f"line {self.line}: "
+        return f"{where}{self.message}" + (f" ({self.hint})" if self.hint else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines; what is not known is left out."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+class Range(NamedTuple):
+    """The numbers that a key may have; an open low end excludes `low` itself."""
+
+    low: int
+    high: int | None = None
+    open: bool = False
+
+    def problem(self, number: float) -> str:
+        """Why the number is not in the range, or "" if it is."""
+        fits = number > self.low if self.open else number >= self.low
+        if fits and math.isfinite(number) and (self.high is None or number <= self.high):
+            return ""
+        return f"must be {self}, not {number}"
+
+    def __str__(self) -> str:
+        if self.high is not None:
+            return f"a number from {self.low} to {self.high}"
+        return f"a finite number{' above' if self.open else ', at least'} {self.low}"
+
+
+RANGES: Mapping[str, Range] = {
+    "complexity": Range(1, 10),
+    "jobs": Range(1),
+    "profile.max_concurrent_tasks": Range(1, 64),
+    "retry.attempts": Range(1, 100),
+    "retry.backoff": Range(0),
+    "timeout": Range(0, open=True),
+}
+
+
+def check_plan(plan: PlanSpec) -> list[Problem]:
+    """Every problem of a plan; none means that it can be run."""
+    specs: dict[str, ArtifactSpec] = {}
+    for spec in plan.artifacts:
+        specs.setdefault(spec.id, spec)
+    found = [*_check_head(plan), *_check_ids(plan.artifacts)]
+    found += _check_requirements(plan.artifacts, specs)
+    found += _check_cycles(specs)
+    found += _check_paths(plan.artifacts)
+    found += _check_producers(specs.values())
+    for spec in plan.artifacts:
+        found += _check_artifact(spec, plan.settings.vars)
+    return found
+
+
+def _check_head(plan: PlanSpec) -> Iterator[Problem]:
+    settings, profile = plan.settings, plan.profile
+    if not plan.goal.strip():
+        yield Problem(code="plan.goal", message="the plan has no goal", key="goal", hint="say what should exist")
+    if plan.id and (why := plan_id_problem(plan.id)):
+        yield Problem(code="plan.id", message=f"{plan.id!r} cannot be the id of a plan", key="id", hint=why)
+    numbers = {"complexity": settings.complexity, "jobs": settings.jobs, "timeout": settings.timeout}
+    if profile is not None:
+        numbers["profile.max_concurrent_tasks"] = profile.max_concurrent_tasks
+    yield from _check_numbers(numbers | _retry_numbers(settings.retry), "")
+    yield from _check_env(settings.env, "")
+
+
+def _check_ids(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for spec in artifacts:
+        name = spec.id
+        if name in seen:
+            yield Problem(
+                code="plan.duplicate",
+                message=f"artifact {name} is given twice",
+                artifact=name,
+                hint="give one of them another id",
+            )
+        elif why := artifact_id_problem(name):
+            yield Problem(code="plan.id", message=f"{name!r} cannot be an artifact id", artifact=name, hint=why)
+        seen.add(name)
+
+
+def _check_requirements(artifacts: Iterable[ArtifactSpec], specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
+    nearest = Nearest(specs)
+    for spec in artifacts:
+        for required in spec.requires:
+            if required == spec.id:
+                message, code, hint = "requires itself", "plan.self", "remove it from requires"
+            elif required not in specs:
+                message, code = f"requires {required}, which is not in the plan", "plan.missing"
+                hint = nearest.hint(required)
+            else:
+                continue
+            yield _problem(code, spec, f"artifact {spec.id} {message}", "requires", required, hint)
+
+
+def _check_cycles(specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
+    for cycle in ArtifactGraph.over({name: _without_itself(spec) for name, spec in specs.items()}).cycles():
+        yield Problem(
+            code="plan.cycle",
+            message=f"artifacts require each other in a cycle: {_draw(cycle)}",
+            artifact=cycle[0],
+            key="requires",
+            value=cycle[-1],
+            hint="remove one of these requirements, or merge the artifacts",
+        )
+
+
+def _without_itself(spec: ArtifactSpec) -> ArtifactSpec:
+    """The spec without a requirement of itself, which is a problem of its own."""
+    if spec.id not in spec.requires:
+        return spec
+    return msgspec.structs.replace(spec, requires=tuple(r for r in spec.requires if r != spec.id))
+
+
+def _draw(cycle: list[str]) -> str:
+    shown = cycle if len(cycle) <= CYCLE_SHOWN else [*cycle[:CYCLE_SHOWN], f"… {len(cycle) - CYCLE_SHOWN} more …"]
+    return " → ".join((*shown, cycle[0]))
+
+
+class _Output(NamedTuple):
+    spec: ArtifactSpec
+    path: str
+
+
+def _check_paths(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
+    for spec in artifacts:
+        for key, listed in (("produces", spec.produces), ("modifies", spec.modifies)):
+            for path in listed:
+                if why := _path_problem(path):
+                    message = f"artifact {spec.id} {key} {path!r}, which {why}"
+                    yield _problem("plan.path", spec, message, key, path)
+
+
+def _path_problem(path: str) -> str:
+    if "*" in path or "?" in path:
+        return "is a pattern; outputs are named one by one, or as a folder/"
+    return paths.output_problem(path)
+
+
+def _check_producers(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
+    """Paths that have two producers, or that one artifact both produces and modifies."""
+    owners: dict[str, _Output] = {}
+    produced = [_Output(spec, paths.normalise(path)) for spec in artifacts for path in spec.produces if path]
+    for output in produced:
+        first = owners.setdefault(output.path.rstrip("/"), output)
+        if first is not output:
+            yield _two_producers(output, first)
+    for output in produced:
+        for owner in _owners_above(output.path, owners):
+            if owner.spec is not output.spec or not owner.path.endswith("/"):
+                yield _two_producers(output, owner)
+    yield from _check_modified(artifacts, owners)
+
+
+def _check_modified(artifacts: Iterable[ArtifactSpec], owners: Mapping[str, _Output]) -> Iterator[Problem]:
+    for spec in artifacts:
+        for path in map(paths.normalise, spec.modifies):
+            exact = owners.get(path.rstrip("/"))
+            if any(owner.spec is spec for owner in (exact, *_owners_above(path, owners)) if owner):
+                message = f"artifact {spec.id} both produces and modifies {path}"
+                yield _problem("plan.output", spec, message, "modifies", path, "keep one of the two")
+
+
+def _owners_above(path: str, owners: Mapping[str, _Output]) -> list[_Output]:
+    return [owner for parent in paths.parents(path) if (owner := owners.get(parent)) is not None]
+
+
+def _two_producers(later: _Output, first: _Output) -> Problem:
+    name, path, own = later.spec.id, later.path, first.spec is later.spec
+    if first.path != path:
+        message = f"artifact {name} produces {path}, which overlaps with {first.path} of artifact {first.spec.id}"
+    elif own:
+        message = f"artifact {name} produces {path} twice"
+    else:
+        message = f"artifacts {first.spec.id} and {name} both produce {path}"
+    hint = "name it once" if own else "one path has one producer; others may list it under modifies"
+    return _problem("plan.producers", later.spec, message, "produces", path, hint)
+
+
+def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterator[Problem]:
+    """What can be judged about an artifact by itself."""
+    numbers = {"complexity": spec.complexity, "timeout": spec.timeout}
+    yield from _check_numbers(numbers | _retry_numbers(spec.retry), spec.id)
+    yield from _check_env(spec.env, spec.id)
+    yield from _check_recipe(spec)
+    offer = placeholders.Offer(len(spec.produces), spec.requires, variables)
+    for key, command in (("run", spec.run), ("verify", spec.verify)):
+        for fault in placeholders.faults(command, offer):
+            message = f"artifact {spec.id}: in {key}, {fault.message}"
+            yield _problem("plan.placeholder", spec, message, key, fault.text, fault.hint)
+
+
+def _check_recipe(spec: ArtifactSpec) -> Iterator[Problem]:
+    if spec.run and spec.make:
+        message = f"artifact {spec.id} has both run and make"
+        yield _problem("plan.recipe", spec, message, "make", "", "keep one of the two")
+    if spec.args and not spec.make:
+        message = f"artifact {spec.id} has args, but no make that could take them"
+        yield _problem("plan.args", spec, message, "args", "", "name the function under make: module:function")
+    if spec.make and not _names_function(spec.make):
+        message = f"artifact {spec.id}: make must be module:function or path/to/file.py:function, not {spec.make!r}"
+        yield _problem("plan.make", spec, message, "make", spec.make)
+
+
+def _names_function(make: str) -> bool:
+    place, _, function = make.rpartition(":")
+    if place.endswith(".py"):
+        return _is_dotted(function) and not paths.output_problem(place)
+    return _is_dotted(function) and _is_dotted(place)
+
+
+def _is_dotted(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _retry_numbers(retry: Retry | None) -> dict[str, float | None]:
+    return {} if retry is None else {"retry.attempts": retry.attempts, "retry.backoff": retry.backoff}
+
+
+def _check_numbers(numbers: Mapping[str, float | None], artifact: str) -> Iterator[Problem]:
+    for key, number in numbers.items():
+        if number is not None and (why := RANGES[key].problem(number)):
+            message = f"{_prefix(artifact)}{key} {why}"
+            yield Problem(code="plan.range", message=message, artifact=artifact, key=key, value=str(number))
+
+
+def _check_env(names: Iterable[str], artifact: str) -> Iterator[Problem]:
+    for name in names:
+        if not _ENV_NAME.fullmatch(name):
+            yield Problem(
+                code="plan.env",
+                message=f"{_prefix(artifact)}{name!r} cannot be the name of an environment variable",
+                artifact=artifact,
+                key="env",
+                value=name,
+                hint="list names only, such as API_BASE",
+            )
+
+
+def _prefix(artifact: str) -> str:
+    return f"artifact {artifact}: " if artifact else ""
+
+
+def _problem(code: str, spec: ArtifactSpec, message: str, key: str, value: str, hint: str = "") -> Problem:
+    return Problem(code=code, message=message, artifact=spec.id, key=key, value=value, hint=hint)

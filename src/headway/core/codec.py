@@ -1,0 +1,152 @@
+"""Events as lines and back. Knows the exact bytes of the format; never files.
+
+A line is `{"v":1,"seq":…,"ts":…,"type":…,"by":…,"data":{…},"prev":"…","hash":"…"}` and a line feed. `hash` is the
+last key: 32 hex digits of the sha256 over the line's bytes before `,"hash"`, of which `prev` is a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from headway.core.events import EVENTS, Event, Record, Unknown
+from headway.core.state import State
+from headway.errors import FormatTooNew
+
+LINE_VERSION = 1
+HASH_LENGTH = 32
+START = "0" * HASH_LENGTH
+"""`prev` of the very first event."""
+
+_SEAL = b',"hash":"'
+_SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
+_LINK = b',"prev":"'
+_LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A line before its data is looked at."""
+
+    v: int
+    seq: int
+    ts: str
+    type: str
+    by: str
+    data: msgspec.Raw
+    prev: str
+    hash: str
+    opt: bool = False
+
+
+_encode = msgspec.json.Encoder().encode
+_envelope = msgspec.json.Decoder(Envelope).decode
+_decoders = {name: msgspec.json.Decoder(cls) for name, cls in EVENTS.items()}
+_state = msgspec.json.Decoder(State).decode
+
+
+def encode(event: Event, *, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
+    """The event's line, without the line feed, and its hash."""
+    data = bytes(event.data) if isinstance(event, Unknown) else _encode(event)
+    name = event.name if isinstance(event, Unknown) else event.type
+    body = b'{"v":%d,"seq":%d,"ts":"%s","type":"%s","by":%s,%s"data":%s,"prev":"%s"' % (
+        LINE_VERSION,
+        seq,
+        ts.encode(),
+        name.encode(),
+        _encode(by),
+        b'"opt":true,' if event.opt else b"",
+        data,
+        prev.encode(),
+    )
+    digest = hashlib.sha256(body).hexdigest()[:HASH_LENGTH]
+    return b'%s%s%s"}' % (body, _SEAL, digest.encode()), digest
+
+
+def seal(line: bytes) -> str | None:
+    """The hash of a line that verifies; None for any other bytes."""
+    if line[-_SEAL_LENGTH : -_SEAL_LENGTH + len(_SEAL)] != _SEAL or line[-2:] != b'"}':
+        return None
+    claimed = line[-2 - HASH_LENGTH : -2]
+    actual = hashlib.sha256(memoryview(line)[:-_SEAL_LENGTH]).hexdigest()[:HASH_LENGTH].encode()
+    return actual.decode() if actual == claimed else None
+
+
+def link(line: bytes) -> str:
+    """The hash that a verified line names as the one before it."""
+    end = len(line) - _SEAL_LENGTH
+    if line[end - _LINK_LENGTH : end - _LINK_LENGTH + len(_LINK)] == _LINK:
+        return line[end - 1 - HASH_LENGTH : end - 1].decode("ascii", "replace")
+    return _open(line).prev
+
+
+def decode(line: bytes) -> Record:
+    """A verified line as a record. Whatever this version does not know is a version error, never damage."""
+    envelope = _open(line)
+    decoder = _decoders.get(envelope.type)
+    event: Event
+    if decoder is None:
+        if not envelope.opt:
+            raise _too_new(envelope.seq, f"event type {envelope.type}")
+        event = Unknown(name=envelope.type, data=envelope.data)
+    else:
+        try:
+            event = decoder.decode(envelope.data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
+    return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
+
+
+def peek(line: bytes) -> tuple[int, str]:
+    """Number and type of a verified line, without looking at its data."""
+    envelope = _open(line)
+    return envelope.seq, envelope.type
+
+
+def _open(line: bytes) -> Envelope:
+    try:
+        envelope = _envelope(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _too_new(0, f"shape of a line: {error}") from error
+    if envelope.v != LINE_VERSION:
+        raise _too_new(envelope.seq, f"line version {envelope.v}")
+    return envelope
+
+
+def _too_new(seq: int, what: str) -> FormatTooNew:
+    return FormatTooNew(
+        "The ledger was written by a newer Headway",
+        facts={"event": seq or "?", "unknown": what},
+        hint="use the version of Headway that wrote it, or a newer one; nothing was touched",
+    )
+
+
+def encode_state(state: State) -> bytes:
+    """The state as snapshots embed it."""
+    return _encode(state)
+
+
+def decode_state(data: bytes | msgspec.Raw) -> State:
+    """Read back what `encode_state` wrote."""
+    try:
+        return _state(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _too_new(0, f"shape of a state: {error}") from error
+
+
+def digest(data: bytes | memoryview) -> str:
+    """32 hex digits of the sha256: the digest of states, projections and quarantined bytes."""
+    return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
+
+
+class Running:
+    """The same digest, of bytes that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, piece: bytes) -> None:
+        self._hash.update(piece)
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()[:HASH_LENGTH]

@@ -1,0 +1,352 @@
+"""Every fact that a ledger can hold, in the past tense. docs/ledger.md describes each one.
+
+An event says what happened to a plan; who, when and in which place of the chain is the record around it.
+To do on the next format change: nothing so far.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
+from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal
+
+FORMAT = 1
+
+
+class Event(Value):
+    """Base of all events. `opt` marks those that an older reader may skip."""
+
+    type: ClassVar[str] = ""
+    opt: ClassVar[bool] = False
+
+
+class PlanCreated(Event):
+    """The first line of most ledgers: what the plan is, as first proposed."""
+
+    type = "plan_created"
+    format: int
+    plan_id: str
+    project_id: str
+    plan: PlanSpec
+
+
+class GoalChanged(Event):
+    """The plan keeps its id and wants something else."""
+
+    type = "goal_changed"
+    goal: str
+    was: str = ""
+    reason: str = ""
+
+
+class PlanUpdated(Event):
+    """Settings of the plan changed: variables, environment, defaults."""
+
+    type = "plan_updated"
+    settings: Settings
+    reason: str = ""
+
+
+class ProposalTaken(Event):
+    """A plan file was taken in; what it changed stands in the events before this one."""
+
+    type = "proposal_taken"
+    proposal: Proposal
+
+
+class ArtifactAdded(Event):
+    """Artifacts joined the plan, after the one named (or at its end)."""
+
+    type = "artifact_added"
+    artifacts: tuple[ArtifactSpec, ...]
+    after: str | None = None
+    reason: str = ""
+
+
+class ArtifactUpdated(Event):
+    """Artifacts are to be something else; each stands here in full."""
+
+    type = "artifact_updated"
+    artifacts: tuple[ArtifactSpec, ...]
+    reason: str = ""
+
+
+class ArtifactRemoved(Event):
+    """Artifacts left the plan. What they made stays on disk and in the blobs."""
+
+    type = "artifact_removed"
+    ids: tuple[str, ...]
+    reason: str = ""
+
+
+class ArtifactReordered(Event):
+    """These artifacts, in this order, now follow `after` (or stand first)."""
+
+    type = "artifact_reordered"
+    ids: tuple[str, ...]
+    after: str | None = None
+    reason: str = ""
+
+
+class ProfileSet(Event):
+    """The plan's concurrency was decided."""
+
+    type = "profile_set"
+    profile: Profile
+
+
+class ProfileLocked(Event):
+    """From here on the profile stands until the plan is reset."""
+
+    type = "profile_locked"
+
+
+class RunStarted(Event):
+    """A run began. `stale` names what was judged stale and why: an upper bound of what it makes."""
+
+    type = "run_started"
+    run: str
+    stale: dict[str, str] = {}
+    jobs: int = 1
+    partial: bool = False
+    args: dict[str, str | int | bool | list[str]] = {}
+
+
+class Start(Value):
+    """One artifact that somebody began to make."""
+
+    id: str
+    reason: str = ""
+    lease: str = ""
+
+
+class ArtifactStarted(Event):
+    """Claims. The number of this event is the fencing token of each."""
+
+    type = "artifact_started"
+    starts: tuple[Start, ...]
+    run: str = ""
+
+
+class ArtifactCompleted(Event):
+    """An artifact was made, restored by reuse, or taken over from elsewhere, and verified."""
+
+    type = "artifact_completed"
+    id: str
+    token: int = 0
+    outputs: tuple[Output, ...] = ()
+    fp: Fingerprint = Fingerprint()
+    how: How = "made"
+    ms: int = 0
+    verified: bool = False
+    tier: str = ""
+    note: str = ""
+
+
+class ArtifactFailed(Event):
+    """An attempt failed, after its retries. `left` is what it left at the output paths."""
+
+    type = "artifact_failed"
+    id: str
+    error: str
+    token: int = 0
+    code: str = "failed"
+    attempts: int = 1
+    left: tuple[Output, ...] = ()
+    ms: int = 0
+
+
+class ArtifactSkipped(Event):
+    """Somebody decided that these are not made."""
+
+    type = "artifact_skipped"
+    ids: tuple[str, ...]
+    reason: str
+
+
+class ArtifactReleased(Event):
+    """Claims given up, by their holder or by whoever found it gone."""
+
+    type = "artifact_released"
+    ids: tuple[str, ...]
+    reason: str
+
+
+class MilestoneCompleted(Event):
+    """The last open artifact of a milestone was done."""
+
+    type = "milestone_completed"
+    milestone: str
+
+
+class EditPreserved(Event):
+    """Bytes that somebody wrote at an output path were kept as blobs before a recipe could touch them."""
+
+    type = "edit_preserved"
+    id: str
+    outputs: tuple[Output, ...]
+
+
+class OutputAccepted(Event):
+    """What is on disk counts as the output, by somebody's word."""
+
+    type = "output_accepted"
+    id: str
+    outputs: tuple[Output, ...]
+    fp: Fingerprint = Fingerprint()
+    reason: str = ""
+
+
+class RunPaused(Event):
+    """A run stopped before its end; `run` again goes on."""
+
+    type = "run_paused"
+    run: str
+    reason: str
+    code: str = "interrupted"
+    until: str = ""
+    kept: tuple[str, ...] = ()
+
+
+class RunCompleted(Event):
+    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off."""
+
+    type = "run_completed"
+    run: str
+    kept: tuple[str, ...] = ()
+
+
+class RunFailed(Event):
+    """A run did what it could; some artifacts failed or are blocked."""
+
+    type = "run_failed"
+    run: str
+    failed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+class Snapshot(Event):
+    """The whole state and its digest, so that loading need not begin at the beginning."""
+
+    type = "snapshot"
+    state: msgspec.Raw
+    digest: str
+
+
+class PlanRebuilt(Event):
+    """The ledger could not be read from its start; the state was taken from elsewhere, unverified."""
+
+    type = "plan_rebuilt"
+    format: int
+    plan_id: str
+    project_id: str
+    source: str
+    state: msgspec.Raw
+    reason: str = ""
+    at: Position | None = None
+
+
+class PlanImported(Event):
+    """A checkpoint became this plan's state."""
+
+    type = "plan_imported"
+    format: int
+    plan_id: str
+    project_id: str
+    source: str
+    state: msgspec.Raw
+    origin: str = ""
+    at: Position | None = None
+    reason: str = ""
+
+
+class PlanExported(Event):
+    """A checkpoint was written for somebody else."""
+
+    type = "plan_exported"
+    export: Export
+
+
+class PlanReset(Event):
+    """All progress was withdrawn and the profile unlocked; structure and history stay."""
+
+    type = "plan_reset"
+    reason: str = ""
+
+
+class PlanClosed(Event):
+    """The plan was put away."""
+
+    type = "plan_closed"
+    reason: str = ""
+
+
+class LedgerRecovered(Event):
+    """Bytes of this ledger could not be believed and were set aside.
+
+    A `hole` stays where it is, known by range and digest; `debris` and a `cut` were taken out of the file.
+    """
+
+    type = "ledger_recovered"
+    kind: Literal["debris", "cut", "hole"]
+    offset: int
+    length: int
+    digest: str
+    quarantine: str
+    after: int
+    lost: dict[str, int] = {}
+    resumes: Position | None = None
+
+
+class LedgerRotated(Event):
+    """The first line of a new segment: older events are sealed in files of their own."""
+
+    type = "ledger_rotated"
+    format: int
+    plan_id: str
+    project_id: str
+    sealed: Position
+    segment: str
+
+
+class SegmentDropped(Event):
+    """A sealed segment was deleted on purpose."""
+
+    type = "segment_dropped"
+    segment: str
+    first: int
+    last: int
+    reason: str
+
+
+class Unknown(Event):
+    """An event of a newer Headway that older readers may skip."""
+
+    type = "unknown"
+    opt = True
+    name: str
+    data: msgspec.Raw
+
+
+EVENTS: dict[str, type[Event]] = {cls.type: cls for cls in Event.__subclasses__() if cls is not Unknown}
+Genesis = PlanCreated | PlanRebuilt | PlanImported | LedgerRotated
+"""What the first line of a ledger can be: each carries format version, plan id and project id."""
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """An event in its place: number, time, author and link to the one before."""
+
+    seq: int
+    ts: str
+    by: str
+    event: Event
+    prev: str
+    hash: str
+
+    @property
+    def position(self) -> Position:
+        """Where this record stands in the chain."""
+        return Position(self.seq, self.hash)

@@ -1,0 +1,346 @@
+"""What each event changes. All facts, no rules: on a ledger that `decide` allowed, nothing here can fail.
+
+`evolve` is pure. A fold that owns its state uses `apply`, which changes it in place, at a cost that depends on the
+event and not on the size of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from headway.core import events as ev
+from headway.core.codec import decode_state
+from headway.core.lifecycle import all_done, is_done, plan_after
+from headway.core.plan import ArtifactSpec, Profile
+from headway.core.state import Claim, Completion, Failure, Run, Skip, State
+
+
+def evolve(state: State | None, record: ev.Record) -> State:
+    """The state after one more event; the state given is not touched."""
+    return apply(state.copy() if state is not None else None, record)
+
+
+def fold(state: State | None, records: Iterable[ev.Record]) -> State | None:
+    """The state after many events; the state given is not touched."""
+    current = state.copy() if state is not None else None
+    for record in records:
+        current = apply(current, record)
+    return current
+
+
+def apply(state: State | None, record: ev.Record) -> State:
+    """As `evolve`, for a state that the caller owns: it is changed in place and returned."""
+    event = record.event
+    base = _BEGINNINGS.get(event.type)
+    if base is not None:
+        state = base(state, record)
+    elif state is None:
+        raise ValueError(f"{event.type} cannot begin a ledger")
+    else:
+        change = _CHANGES.get(event.type)
+        if change is not None:
+            change(state, event, record)
+    state.updated_at = record.ts
+    return state
+
+
+# Beginnings: events that can stand first.
+
+
+def _created(state: State | None, record: ev.Record) -> State:
+    event: ev.PlanCreated = record.event  # type: ignore[assignment]  # the table below pairs type and function
+    return State(
+        plan_id=event.plan_id,
+        project_id=event.project_id,
+        goal=event.plan.goal,
+        created_at=record.ts,
+        created_by=record.by,
+        settings=event.plan.settings,
+        profile=event.plan.profile,
+        artifacts=(artifacts := {spec.id: spec for spec in event.plan.artifacts}),
+        open=_open_counts(artifacts),
+    )
+
+
+def _embedded(state: State | None, record: ev.Record) -> State:
+    event: ev.PlanRebuilt | ev.PlanImported = record.event  # type: ignore[assignment]  # as above
+    taken = decode_state(event.state)
+    taken.plan_id, taken.project_id = event.plan_id, event.project_id
+    taken.claims = {}
+    if event.type == ev.PlanRebuilt.type:
+        taken.unverified = event.source
+    if taken.run is not None and taken.run.status == "running":
+        taken.run = msgspec.structs.replace(taken.run, status="paused", reason=event.type)
+        taken.status = plan_after(taken.status, "run_paused")
+    return taken
+
+
+def _snapshot(state: State | None, record: ev.Record) -> State:
+    event: ev.Snapshot = record.event  # type: ignore[assignment]  # as above
+    return state if state is not None else decode_state(event.state)
+
+
+def _rotated(state: State | None, record: ev.Record) -> State:
+    event: ev.LedgerRotated = record.event  # type: ignore[assignment]  # as above
+    return state if state is not None else State(plan_id=event.plan_id, project_id=event.project_id)
+
+
+_BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
+    "plan_created": _created,
+    "plan_rebuilt": _embedded,
+    "plan_imported": _embedded,
+    "snapshot": _snapshot,
+    "ledger_rotated": _rotated,
+}
+
+
+# Structure.
+
+
+def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
+    state.goal = event.goal
+
+
+def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
+    state.settings = event.settings
+
+
+def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
+    state.proposal = event.proposal
+
+
+def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
+    new = {spec.id: spec for spec in event.artifacts}
+    if event.after is None:
+        state.artifacts.update(new)
+    else:
+        _insert(state, new, event.after)
+    for spec in event.artifacts:
+        _reopen(state, spec.milestone)
+    state.status = plan_after(state.status, "work_appeared")
+
+
+def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
+    for spec in event.artifacts:
+        was = state.artifacts[spec.id].milestone
+        state.artifacts[spec.id] = spec
+        if spec.milestone != was and not is_done(state, spec.id):
+            _shut(state, was)
+            _reopen(state, spec.milestone)
+
+
+def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
+    for artifact_id in event.ids:
+        if not is_done(state, artifact_id):
+            _shut(state, state.artifacts[artifact_id].milestone)
+        del state.artifacts[artifact_id]
+        for aspect in (state.completed, state.failed, state.skipped, state.claims):
+            aspect.pop(artifact_id, None)
+    _finish(state)
+
+
+def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
+    moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
+    _insert(state, moved, event.after or "")
+
+
+def _insert(state: State, new: dict[str, ArtifactSpec], after: str) -> None:
+    """Put artifacts behind the one named, or first when it is none."""
+    order = {} if after in state.artifacts else dict(new)
+    for artifact_id, spec in state.artifacts.items():
+        order[artifact_id] = spec
+        if artifact_id == after:
+            order.update(new)
+    state.artifacts = order
+
+
+# Profile, reset, close.
+
+
+def _profile_set(state: State, event: ev.ProfileSet, record: ev.Record) -> None:
+    state.profile = event.profile
+
+
+def _profile_locked(state: State, event: ev.ProfileLocked, record: ev.Record) -> None:
+    state.profile = msgspec.structs.replace(state.profile or Profile(), locked=True)
+
+
+def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
+    state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
+    if state.profile is not None:
+        state.profile = msgspec.structs.replace(state.profile, locked=False)
+    state.run, state.closed = None, ""
+    state.open = _open_counts(state.artifacts)
+    state.status = plan_after(state.status, event.type)
+
+
+def _closed(state: State, event: ev.PlanClosed, record: ev.Record) -> None:
+    state.closed = record.ts
+    state.claims = {}
+    state.status = plan_after(state.status, event.type)
+
+
+def _exported(state: State, event: ev.PlanExported, record: ev.Record) -> None:
+    state.exported = event.export
+
+
+# Work.
+
+
+def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
+    state.run = Run(id=event.run, seq=record.seq, at=record.ts, partial=event.partial)
+    state.status = plan_after(state.status, event.type)
+
+
+def _run_ended(state: State, event: Any, record: ev.Record) -> None:
+    if state.run is not None:
+        status = event.type.removeprefix("run_")
+        state.run = msgspec.structs.replace(state.run, status=status, reason=getattr(event, "reason", ""))
+    state.status = plan_after(state.status, event.type)
+    _finish(state)
+
+
+def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
+    for start in event.starts:
+        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease)
+        milestone = state.artifacts[start.id].milestone
+        if milestone and is_done(state, start.id):
+            state.open[milestone] += 1
+        state.claims[start.id] = claim
+    state.status = plan_after(state.status, event.type)
+
+
+def _completed(state: State, event: ev.ArtifactCompleted, record: ev.Record) -> None:
+    completion = Completion(
+        seq=record.seq,
+        at=record.ts,
+        by=record.by,
+        outputs=event.outputs,
+        fp=event.fp,
+        how=event.how,
+        ms=event.ms,
+        verified=event.verified,
+        tier=event.tier,
+        note=event.note,
+    )
+    _settle(state, event.id, completion)
+
+
+def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
+    completion = Completion(
+        seq=record.seq,
+        at=record.ts,
+        by=record.by,
+        outputs=event.outputs,
+        fp=event.fp,
+        how="accepted",
+        note=event.reason,
+    )
+    _settle(state, event.id, completion)
+
+
+def _settle(state: State, artifact_id: str, completion: Completion) -> None:
+    if not is_done(state, artifact_id):
+        _shut(state, state.artifacts[artifact_id].milestone)
+    state.claims.pop(artifact_id, None)
+    state.failed.pop(artifact_id, None)
+    state.skipped.pop(artifact_id, None)
+    state.completed[artifact_id] = completion
+    _finish(state)
+
+
+def _failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
+    state.claims.pop(event.id, None)
+    skip = state.skipped.pop(event.id, None)
+    if skip is not None and skip.last is not None:
+        state.completed[event.id] = skip.last
+    state.failed[event.id] = Failure(
+        seq=record.seq,
+        at=record.ts,
+        by=record.by,
+        error=event.error,
+        code=event.code,
+        attempts=event.attempts,
+        left=event.left,
+    )
+    state.milestones.pop(state.artifacts[event.id].milestone, None)
+
+
+def _skipped(state: State, event: ev.ArtifactSkipped, record: ev.Record) -> None:
+    for artifact_id in event.ids:
+        if not is_done(state, artifact_id):
+            _shut(state, state.artifacts[artifact_id].milestone)
+        state.failed.pop(artifact_id, None)
+        last = state.completed.pop(artifact_id, None)
+        state.skipped[artifact_id] = Skip(seq=record.seq, at=record.ts, reason=event.reason, by=record.by, last=last)
+    _finish(state)
+
+
+def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> None:
+    for artifact_id in event.ids:
+        state.claims.pop(artifact_id, None)
+        if is_done(state, artifact_id):
+            _shut(state, state.artifacts[artifact_id].milestone)
+    _finish(state)
+
+
+def _milestone(state: State, event: ev.MilestoneCompleted, record: ev.Record) -> None:
+    state.milestones[event.milestone] = record.ts
+
+
+def _open_counts(artifacts: dict[str, ArtifactSpec]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for spec in artifacts.values():
+        if spec.milestone:
+            counts[spec.milestone] = counts.get(spec.milestone, 0) + 1
+    return counts
+
+
+def _reopen(state: State, milestone: str) -> None:
+    """One more artifact of the milestone is not done: it is no longer complete."""
+    if milestone:
+        state.open[milestone] = state.open.get(milestone, 0) + 1
+        state.milestones.pop(milestone, None)
+
+
+def _shut(state: State, milestone: str) -> None:
+    """One less artifact of the milestone is open."""
+    if milestone:
+        state.open[milestone] -= 1
+
+
+def _finish(state: State) -> None:
+    """The plan is complete when nothing is left and no run is under way to say so itself."""
+    running = state.run is not None and state.run.status == "running"
+    if not running and all_done(state):
+        state.status = plan_after(state.status, "everything_done")
+
+
+_CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
+    "goal_changed": _goal,
+    "plan_updated": _settings,
+    "proposal_taken": _proposal,
+    "artifact_added": _added,
+    "artifact_updated": _updated,
+    "artifact_removed": _removed,
+    "artifact_reordered": _reordered,
+    "profile_set": _profile_set,
+    "profile_locked": _profile_locked,
+    "plan_reset": _reset,
+    "plan_closed": _closed,
+    "plan_exported": _exported,
+    "run_started": _run_started,
+    "run_paused": _run_ended,
+    "run_completed": _run_ended,
+    "run_failed": _run_ended,
+    "artifact_started": _started,
+    "artifact_completed": _completed,
+    "output_accepted": _accepted,
+    "artifact_failed": _failed,
+    "artifact_skipped": _skipped,
+    "artifact_released": _released,
+    "milestone_completed": _milestone,
+}

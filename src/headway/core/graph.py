@@ -1,0 +1,270 @@
+"""The graph of artifacts: who needs whom, in which order, at which depth.
+
+Knows specs; never files, status or time. Every order it gives is the plan's own: never that of a set.
+All walks are loops, so depth is bounded by memory and not by the interpreter's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from headway.core.plan import ArtifactSpec
+from headway.errors import UsageError
+
+Tier = Literal["small", "medium", "large"]
+
+
+class ArtifactGraph:
+    """Artifacts by id, in plan order, with their edges.
+
+    Edges run from what is required to what requires it: leaves require nothing, nothing requires roots.
+    A requirement that the graph does not have is remembered by `missing` and otherwise ignored.
+    """
+
+    __slots__ = ("_artifacts", "_dependents")
+
+    def __init__(self, artifacts: Iterable[ArtifactSpec] = ()) -> None:
+        self._artifacts: dict[str, ArtifactSpec] = {}
+        self._dependents: dict[str, list[str]] | None = None
+        for spec in artifacts:
+            self.add(spec)
+
+    @classmethod
+    def over(cls, artifacts: dict[str, ArtifactSpec]) -> ArtifactGraph:
+        """A graph over a mapping that is already keyed by id; the mapping is shared, not copied."""
+        graph = cls()
+        graph._artifacts = artifacts
+        return graph
+
+    def add(self, spec: ArtifactSpec) -> None:
+        """Add one artifact; it may require what is not there yet."""
+        if spec.id in self._artifacts:
+            raise UsageError(f"Artifact {spec.id} is there already", code="plan.duplicate", hint="give it another id")
+        self._artifacts[spec.id] = spec
+        self._dependents = None
+
+    @property
+    def artifacts(self) -> Mapping[str, ArtifactSpec]:
+        """All artifacts by id, in plan order."""
+        return self._artifacts
+
+    def __getitem__(self, artifact_id: str) -> ArtifactSpec:
+        return self._artifacts[artifact_id]
+
+    def __contains__(self, artifact_id: object) -> bool:
+        return artifact_id in self._artifacts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._artifacts)
+
+    def __len__(self) -> int:
+        return len(self._artifacts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArtifactGraph) and list(self._artifacts.items()) == list(other._artifacts.items())
+
+    __hash__ = None  # type: ignore[assignment]  # mutable until built, so equal but not hashable
+
+    def __repr__(self) -> str:
+        return f"ArtifactGraph({len(self)} artifacts)"
+
+    def dependents(self, artifact_id: str) -> list[str]:
+        """What requires it directly, in plan order."""
+        if self._dependents is None:
+            edges: dict[str, list[str]] = {}
+            for spec in self._artifacts.values():
+                for required in spec.requires:
+                    edges.setdefault(required, []).append(spec.id)
+            self._dependents = edges
+        return self._dependents.get(artifact_id, [])
+
+    def get_dependents(self, artifact_id: str) -> set[str]:
+        """The same as a set of its own; an unknown id has none."""
+        return set(self.dependents(artifact_id))
+
+    def leaves(self) -> list[str]:
+        """Artifacts that require nothing."""
+        return [spec.id for spec in self._artifacts.values() if not spec.requires]
+
+    def roots(self) -> list[str]:
+        """Artifacts that nothing requires."""
+        return [artifact_id for artifact_id in self._artifacts if not self.dependents(artifact_id)]
+
+    def missing(self) -> dict[str, list[str]]:
+        """Per artifact, the requirements that the graph does not have."""
+        known = self._artifacts
+        gaps = ((s.id, [r for r in s.requires if r not in known]) for s in known.values())
+        return {artifact_id: names for artifact_id, names in gaps if names}
+
+    def depths(self) -> dict[str, int]:
+        """Depth by id: 0 for leaves, else one more than the deepest requirement.
+
+        In an order in which requirements come first. Artifacts on or behind a cycle have no depth.
+        """
+        known = self._artifacts
+        waiting = {s.id: sum(r in known for r in s.requires) for s in known.values()}
+        depth = {artifact_id: 0 for artifact_id, count in waiting.items() if count == 0}
+        queue = list(depth)
+        for artifact_id in queue:
+            below = depth[artifact_id] + 1
+            for dependent in self.dependents(artifact_id):
+                waiting[dependent] -= 1
+                if waiting[dependent] == 0:
+                    depth[dependent] = below
+                    queue.append(dependent)
+        return {artifact_id: depth[artifact_id] for artifact_id in queue}
+
+    def depth(self, artifact_id: str) -> int:
+        """Its depth; -1 for an id that has none."""
+        return self.depths().get(artifact_id, -1)
+
+    def topological_sort(self) -> list[str]:
+        """Ids with requirements first; a cycle is an error."""
+        order = list(self.depths())
+        self._refuse_cycle(len(order))
+        return order
+
+    def execution_waves(self) -> list[list[str]]:
+        """Ids by depth, each wave in plan order; a cycle is an error."""
+        waves = self.waves()
+        self._refuse_cycle(sum(map(len, waves)))
+        return waves
+
+    def waves(self) -> list[list[str]]:
+        """As `execution_waves`, leaving out whatever is on or behind a cycle: for drafts."""
+        depth = self.depths()
+        waves: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+        for artifact_id in self._artifacts:
+            if artifact_id in depth:
+                waves[depth[artifact_id]].append(artifact_id)
+        return waves
+
+    def _refuse_cycle(self, ordered: int) -> None:
+        if ordered < len(self):
+            cycle = self.cycle()
+            raise UsageError(
+                "The plan has a cycle",
+                facts={"cycle": " → ".join((*cycle, cycle[0]))},
+                hint="remove one of these requirements, or merge the artifacts that need each other",
+                code="plan.cycle",
+            )
+
+    def cycles(self) -> list[list[str]]:
+        """Disjoint cycles, each as a path in the direction of the edges: what is required comes first."""
+        known, placed = self._artifacts, self.depths()
+        stuck = {artifact_id for artifact_id in known if artifact_id not in placed}
+        found: list[list[str]] = []
+        visited: set[str] = set()
+        for start in known:
+            if start not in stuck or start in visited:
+                continue
+            path: list[str] = []
+            position: dict[str, int] = {}
+            current: str | None = start
+            while current is not None and current not in position and current not in visited:
+                position[current] = len(path)
+                path.append(current)
+                current = next((r for r in known[current].requires if r in stuck), None)
+            if current is not None and current in position:
+                found.append(path[position[current] :][::-1])
+            visited.update(path)
+        return found
+
+    def cycle(self) -> list[str]:
+        """One cycle as a path, or nothing."""
+        return next(iter(self.cycles()), [])
+
+    def subgraph(self, ids: Collection[str]) -> ArtifactGraph:
+        """Only these artifacts; requirements outside the set are dropped."""
+        kept = set(ids)
+        return ArtifactGraph(
+            spec
+            if all(r in kept for r in spec.requires)
+            else msgspec.structs.replace(spec, requires=tuple(r for r in spec.requires if r in kept))
+            for spec in self._artifacts.values()
+            if spec.id in kept
+        )
+
+    def below(self, ids: Iterable[str]) -> list[str]:
+        """These and everything that they require, directly or not, in plan order."""
+        seen = {artifact_id for artifact_id in ids if artifact_id in self._artifacts}
+        queue = list(seen)
+        for artifact_id in queue:
+            for required in self._artifacts[artifact_id].requires:
+                if required in self._artifacts and required not in seen:
+                    seen.add(required)
+                    queue.append(required)
+        return [artifact_id for artifact_id in self._artifacts if artifact_id in seen]
+
+    def above(self, ids: Iterable[str]) -> list[str]:
+        """These and everything that requires them, directly or not, in plan order."""
+        seen = {artifact_id for artifact_id in ids if artifact_id in self._artifacts}
+        queue = list(seen)
+        for artifact_id in queue:
+            for dependent in self.dependents(artifact_id):
+                if dependent not in seen:
+                    seen.add(dependent)
+                    queue.append(dependent)
+        return [artifact_id for artifact_id in self._artifacts if artifact_id in seen]
+
+    def tier(self, artifact_id: str) -> Tier:
+        """The model tier that RFC-036's code gives: leaves small, up to two requirements medium, else large."""
+        spec = self._artifacts[artifact_id]
+        if not spec.requires:
+            return "small"
+        return "medium" if len(spec.requires) <= 2 else "large"
+
+    def to_dict(self) -> dict[str, Any]:
+        """RFC-040's shape: artifacts by id and their waves."""
+        return {
+            "artifacts": {spec.id: artifact_to_dict(spec) for spec in self._artifacts.values()},
+            "waves": self.waves(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ArtifactGraph:
+        """Read back what `to_dict` wrote; waves are derived and not read."""
+        return cls(artifact_from_dict(item) for item in data.get("artifacts", {}).values())
+
+    def to_mermaid(self) -> str:
+        """A Mermaid flow chart."""
+        number = {artifact_id: f"n{i}" for i, artifact_id in enumerate(self._artifacts)}
+        label = {a: a.replace('"', "#quot;") for a in self._artifacts}
+        lines = ["graph TD", *(f'    {number[a]}["{label[a]}"]' for a in self._artifacts)]
+        for spec in self._artifacts.values():
+            lines += [f"    {number[r]} --> {number[spec.id]}" for r in spec.requires if r in number]
+        return "\n".join(lines)
+
+
+def artifact_to_dict(spec: ArtifactSpec) -> dict[str, Any]:
+    """All that the spec says, plus RFC-040's keys, which are always present."""
+    data: dict[str, Any] = {
+        "id": spec.id,
+        "description": spec.description,
+        "contract": spec.contract,
+        "requires": list(spec.requires),
+        "produces_file": spec.produces_file,
+        "domain_type": spec.domain_type or None,
+    }
+    rest: dict[str, Any] = msgspec.to_builtins(spec)
+    return data | {k: v for k, v in rest.items() if k not in data}
+
+
+def artifact_from_dict(data: Mapping[str, Any]) -> ArtifactSpec:
+    """Read `artifact_to_dict`'s shape, or RFC-040's own with `produces_file` alone."""
+    item = {k: v for k, v in data.items() if v is not None}
+    path = item.pop("produces_file", None)
+    if path and not item.get("produces"):
+        item["produces"] = [path]
+    item["requires"] = sorted(set(item.get("requires", ())))
+    spec: ArtifactSpec = msgspec.convert(item, ArtifactSpec)
+    return spec
+
+
+def find_invalidated(graph: ArtifactGraph, changed_ids: Iterable[str]) -> set[str]:
+    """The changed artifacts and everything that depends on them, directly or not."""
+    changed = set(changed_ids)
+    return changed | set(graph.above(changed))

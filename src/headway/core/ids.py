@@ -1,0 +1,38 @@
+"""Names: what a plan or an artifact may be called, and the hash that names a goal."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NewType
+
+ArtifactId = NewType("ArtifactId", str)
+PlanId = NewType("PlanId", str)
+
+PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ARTIFACT_ID_MAX = 200
+
+
+def hash_goal(goal: str) -> str:
+    """The identity of a goal: 16 hex digits of the sha256 of its stripped text."""
+    return hashlib.sha256(goal.strip().encode()).hexdigest()[:16]
+
+
+def plan_id_problem(plan_id: str) -> str:
+    """Why this cannot name a plan, or "" if it can."""
+    if PLAN_ID.fullmatch(plan_id):
+        return ""
+    return "a plan id starts with a letter or digit and has at most 64 of A-Z a-z 0-9 . _ -"
+
+
+def artifact_id_problem(artifact_id: str) -> str:
+    """Why this cannot name an artifact, or "" if it can."""
+    if not artifact_id or artifact_id != artifact_id.strip():
+        return "an artifact id is not empty and neither starts nor ends with a blank"
+    if len(artifact_id) > ARTIFACT_ID_MAX:
+        return f"an artifact id has at most {ARTIFACT_ID_MAX} characters; this one has {len(artifact_id)}"
+    if not artifact_id.isprintable():
+        return "an artifact id has no control characters or line breaks"
+    if any(part in {"", ".", ".."} for part in artifact_id.split("/")):
+        return "the parts of an artifact id between slashes are not empty, '.' or '..'"
+    return ""

@@ -1,0 +1,138 @@
+"""The life of a plan and of an artifact.
+
+Rule 1: every legal transition is a row of a table below; docs/states.md is drawn from them.
+Rule 2: no other module compares statuses to decide whether something is legal.
+Rule 3: `blocked` is never recorded. It follows from what an artifact requires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from headway.core.graph import ArtifactGraph
+from headway.core.state import ArtifactStatus, PlanStatus, State
+
+
+class Row(NamedTuple):
+    """In one of these statuses, this event leads to that status."""
+
+    given: tuple[str, ...]
+    event: str
+    then: str
+    meaning: str
+
+
+ARTIFACT_ROWS = (
+    Row(("pending", "failed", "complete", "skipped"), "artifact_started", "in_progress", "somebody makes it"),
+    Row(("in_progress",), "artifact_completed", "complete", "made, verified and recorded"),
+    Row(("pending", "failed", "complete", "skipped"), "output_accepted", "complete", "what is on disk counts"),
+    Row(("in_progress",), "artifact_failed", "failed", "an attempt failed, after its retries"),
+    Row(
+        ("in_progress",),
+        "artifact_released",
+        "as before",
+        "the attempt was given up: nothing is known to be wrong",
+    ),
+    Row(("pending", "failed", "complete"), "artifact_skipped", "skipped", "not to be made; dependents go on"),
+    Row(
+        ("pending", "failed", "complete", "skipped", "in_progress"),
+        "plan_reset",
+        "pending",
+        "forgotten on purpose",
+    ),
+)
+
+PLAN_ROWS = (
+    Row(("draft", "paused", "failed", "complete", "replanning"), "run_started", "in_progress", "a run begins"),
+    Row(
+        ("draft", "paused", "failed", "complete", "replanning"),
+        "artifact_started",
+        "in_progress",
+        "work begins",
+    ),
+    Row(("in_progress",), "run_paused", "paused", "interrupted, out of budget, or waiting for a word"),
+    Row(("in_progress",), "run_failed", "failed", "the run ended with failed or blocked artifacts"),
+    Row(("in_progress", "failed"), "replan_began", "replanning", "a failure asks for a better plan"),
+    Row(
+        ("replanning", "failed", "draft", "in_progress", "paused"),
+        "plan_replanned",
+        "in_progress",
+        "a new version",
+    ),
+    Row(("draft", "in_progress", "paused", "failed"), "everything_done", "complete", "nothing is left to make"),
+    Row(("complete",), "work_appeared", "in_progress", "an artifact was added, or one is to be made again"),
+    Row(
+        ("draft", "in_progress", "paused", "failed", "complete", "replanning"),
+        "plan_closed",
+        "closed",
+        "put away; read-only until reset",
+    ),
+    Row(
+        ("draft", "in_progress", "paused", "failed", "complete", "replanning", "closed"),
+        "plan_reset",
+        "draft",
+        "started afresh; the history stays",
+    ),
+)
+
+_ARTIFACT: Mapping[tuple[str, str], str] = {(s, row.event): row.then for row in ARTIFACT_ROWS for s in row.given}
+_PLAN: Mapping[tuple[str, str], PlanStatus] = {
+    (s, row.event): row.then  # type: ignore[misc]  # the rows hold plain text; test_lifecycle checks the words
+    for row in PLAN_ROWS
+    for s in row.given
+}
+
+
+def allowed(status: ArtifactStatus, event: str) -> bool:
+    """Whether an artifact in this status can meet this event."""
+    return (status, event) in _ARTIFACT
+
+
+def plan_after(status: PlanStatus, event: str) -> PlanStatus:
+    """The plan's status after this event; events without a row leave it as it is."""
+    return _PLAN.get((status, event), status)
+
+
+def is_done(state: State, artifact_id: str) -> bool:
+    """Complete or skipped, with nobody making it again: dependents may go on."""
+    return recorded_status(state, artifact_id) in ("complete", "skipped")
+
+
+def recorded_status(state: State, artifact_id: str) -> ArtifactStatus:
+    """Its status by what is recorded about itself, so never `blocked`."""
+    if artifact_id in state.claims:
+        return "in_progress"
+    if artifact_id in state.failed:
+        return "failed"
+    if artifact_id in state.skipped:
+        return "skipped"
+    return "complete" if artifact_id in state.completed else "pending"
+
+
+def statuses(state: State) -> dict[str, ArtifactStatus]:
+    """Every artifact's status, in plan order. Pending behind something failed, missing or blocked is `blocked`."""
+    found = {artifact_id: recorded_status(state, artifact_id) for artifact_id in state.artifacts}
+    graph = ArtifactGraph.over(state.artifacts)
+    queue = [a for a, status in found.items() if status == "failed"]
+    queue += [a for a in graph.missing() if found[a] == "pending"]
+    for artifact_id in queue:
+        if found[artifact_id] == "pending":
+            found[artifact_id] = "blocked"
+        queue += [d for d in graph.dependents(artifact_id) if found[d] == "pending"]
+    return found
+
+
+def all_done(state: State) -> bool:
+    """Nothing is left to make. A plan without artifacts is never done."""
+    total = len(state.artifacts)
+    return bool(total) and not state.claims and not state.failed and progress(state)[0] == total
+
+
+def progress(state: State) -> tuple[int, int]:
+    """How many artifacts are done, of how many. (Complete and skipped exclude each other; the rest hides some.)"""
+    hidden = sum(1 for artifact_id in state.claims if artifact_id in state.completed or artifact_id in state.skipped)
+    hidden += sum(
+        1 for artifact_id in state.failed if artifact_id in state.completed and artifact_id not in state.claims
+    )
+    return len(state.completed) + len(state.skipped) - hidden, len(state.artifacts)

@@ -1,0 +1,82 @@
+"""Project-relative POSIX paths as text: their normal form, and why one cannot be an output.
+
+Knows spelling only: never looks at a disk, so links are not followed and nothing need exist.
+"""
+
+from __future__ import annotations
+
+import re
+
+PATH_BYTES = 1024
+PART_BYTES = 255
+PROTECTED = (".headway", ".git")
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
+
+
+def normalise(path: str) -> str:
+    """One spelling per path: `./a//b` is `a/b`, `a/../b` is `b`; a trailing slash stays and means a folder.
+
+    The project root is `./`. A path that leaves the project keeps its leading `..` or `/`.
+    """
+    if not path:
+        return ""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    start = "/" if path.startswith("/") else ""
+    end = "/" if is_folder(path) and parts else ""
+    return start + "/".join(parts) + end or "./"
+
+
+def is_folder(path: str) -> bool:
+    """It names a folder: by a trailing slash, or by ending in `.` or `..`."""
+    return path.endswith("/") or path.rsplit("/", 1)[-1] in {".", ".."}
+
+
+def is_glob(path: str) -> bool:
+    """It is a pattern that may match several files: it has `*`, `?` or `[…]`."""
+    return _GLOB.search(path) is not None
+
+
+def parents(path: str) -> list[str]:
+    """The folders that contain a normalised path, nearest last, without trailing slashes."""
+    parts = path.rstrip("/").split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def output_problem(path: str) -> str:
+    """Why this cannot be an output of an artifact, or "" if it can."""
+    if not path.strip():
+        return "is empty"
+    if _UNPRINTABLE.search(path):
+        return "has control characters"
+    return _place_problem(path) or _size_problem(path)
+
+
+def _place_problem(path: str) -> str:
+    clean = normalise(path)
+    first = clean.split("/", 1)[0]
+    if clean.startswith("/"):
+        return "is absolute; outputs are given relative to the project"
+    if clean.startswith("~"):
+        return "starts with '~', which is not expanded; outputs are given relative to the project"
+    if first == "..":
+        return "is outside the project"
+    if clean == "./":
+        return "is the project itself"
+    if first.casefold() in PROTECTED:
+        return f"is inside {first}/, which no artifact may write"
+    return ""
+
+
+def _size_problem(path: str) -> str:
+    if len(path.encode()) > PATH_BYTES:
+        return f"is longer than {PATH_BYTES} bytes"
+    if any(len(part.encode()) > PART_BYTES for part in path.split("/")):
+        return f"has a name longer than {PART_BYTES} bytes"
+    return ""

@@ -1,0 +1,185 @@
+"""The placeholders of a command: `{output}`, `{inputs.X}`, `{vars.x}` and the rest of the table below.
+
+One parse serves checking and substituting. Every other brace stays as written: so do the shell's own
+`${name}` and templates' `{{name}}`. What nearly is a placeholder is an error rather than a literal.
+Knows text only; quoting for a shell is the caller's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import Literal, NamedTuple
+
+Name = Literal["output", "outputs", "inputs", "sources", "id", "contract", "vars"]
+
+DOCUMENTED: dict[Name, str] = {
+    "output": "{output}",
+    "outputs": "{outputs} or {outputs.0}",
+    "inputs": "{inputs.X} or {inputs[X]}",
+    "sources": "{sources}",
+    "id": "{id}",
+    "contract": "{contract}",
+    "vars": "{vars.x}",
+}
+ALIASES: dict[str, Name] = {"var": "vars", "variable": "vars", "variables": "vars"}
+SHORTEST_TYPO = 5
+
+_GROUP = re.compile(
+    r"""
+    \{ (?P<before>\s*)
+    (?P<name>[A-Za-z_]\w*)
+    (?: \.(?P<dotted>[^\s{}\[\]]*) | \[(?P<bracketed>[^\[\]{}\n]*)\] )?
+    (?P<after>\s*) \}
+    """,
+    re.VERBOSE,
+)
+
+
+class Placeholder(NamedTuple):
+    """One placeholder as it stands in a command: `{inputs.X}` has the name `inputs` and the key `X`."""
+
+    text: str
+    name: Name
+    key: str
+    start: int
+    end: int
+
+
+class Fault(NamedTuple):
+    """A placeholder, or nearly one, that cannot be replaced, and why."""
+
+    text: str
+    message: str
+    hint: str = ""
+
+
+class Offer(NamedTuple):
+    """What an artifact has for its placeholders: how many outputs, which inputs and variables."""
+
+    outputs: int
+    inputs: Collection[str]
+    variables: Collection[str]
+
+
+def find(command: str) -> list[Placeholder]:
+    """The documented placeholders of a command, in order."""
+    return [p for match in _groups(command) if (p := _placeholder(match)) is not None]
+
+
+def substitute(command: str, lookup: Callable[[Placeholder], str]) -> str:
+    """The command with every documented placeholder replaced by what `lookup` says."""
+    pieces: list[str] = []
+    position = 0
+    for placeholder in find(command):
+        pieces += [command[position : placeholder.start], lookup(placeholder)]
+        position = placeholder.end
+    return "".join([*pieces, command[position:]])
+
+
+def faults(command: str, offer: Offer) -> list[Fault]:
+    """Everything in a command that looks like a placeholder and cannot be replaced."""
+    found: list[Fault] = []
+    for match in _groups(command):
+        placeholder = _placeholder(match)
+        fault = _near_miss(match) if placeholder is None else _unmet(placeholder, offer)
+        if fault is not None:
+            found.append(fault)
+    return found
+
+
+def _groups(command: str) -> Iterator[re.Match[str]]:
+    """Brace groups that could be ours: not `{{name}}`, which belongs to a template."""
+    if "{" not in command:
+        return
+    for match in _GROUP.finditer(command):
+        start, end = match.span()
+        if not (command[start - 1 : start] == "{" and command[end : end + 1] == "}"):
+            yield match
+
+
+def _placeholder(match: re.Match[str]) -> Placeholder | None:
+    """The documented placeholder that a brace group is, if it is one."""
+    name, dotted, bracketed = match["name"], match["dotted"], match["bracketed"]
+    if match["before"] or match["after"] or _is_shells(match):
+        return None
+    key = dotted if dotted is not None else bracketed
+    if name in {"output", "sources", "id", "contract"}:
+        fits = key is None
+    elif name == "outputs":
+        fits = key is None or (dotted is not None and _is_index(dotted))
+    elif name == "vars":
+        fits = bool(dotted)
+    else:
+        fits = name == "inputs" and bool(key)
+    return Placeholder(match[0], name, key or "", *match.span()) if fits else None
+
+
+def _is_shells(match: re.Match[str]) -> bool:
+    """It follows a `$`, so it is a parameter of the shell."""
+    return match.string[match.start() - 1 : match.start()] == "$"
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 6
+
+
+def _near_miss(match: re.Match[str]) -> Fault | None:
+    """What this brace group was meant to be, if it nearly is a documented placeholder."""
+    name = _meant(match["name"])
+    plain = match["dotted"] is None and match["bracketed"] is None
+    if name is None or (_is_shells(match) and plain):
+        return None
+    return Fault(match[0], f"{match[0]} is not a placeholder", f"did you mean {_spelling(match, name)}?")
+
+
+def _spelling(match: re.Match[str], name: Name) -> str:
+    """The documented spelling that is nearest to what was written."""
+    key = match["dotted"] or match["bracketed"] or ""
+    if name in {"output", "outputs"} and _is_index(key):
+        return f"{{outputs.{key}}}"
+    if name == "vars" and key:
+        return f"{{vars.{key}}}"
+    if name == "inputs" and key:
+        return f"{{inputs[{key}]}}" if match["bracketed"] else f"{{inputs.{key}}}"
+    return DOCUMENTED[name]
+
+
+def _meant(word: str) -> Name | None:
+    """The documented name that a word is, up to case, a singular or one slip of the finger."""
+    lower = word.lower()
+    exact = next((name for name in DOCUMENTED if name == lower), ALIASES.get(lower))
+    typos = (name for name in DOCUMENTED if len(name) >= SHORTEST_TYPO and _one_slip(lower, name))
+    return exact or next(typos, None)
+
+
+def _one_slip(word: str, name: str) -> bool:
+    """One letter missing, extra or wrong, or two neighbours swapped."""
+    if abs(len(word) - len(name)) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(word, name, strict=False)) if a != b), min(len(word), len(name)))
+    rest, meant = word[start:], name[start:]
+    return (
+        rest[1:] == meant
+        or rest == meant[1:]
+        or rest[1:] == meant[1:]
+        or (rest[2:] == meant[2:] and rest[:2] == meant[:2][::-1])
+    )
+
+
+def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
+    """Why a documented placeholder has no value here."""
+    text, name, key = placeholder.text, placeholder.name, placeholder.key
+    if name in {"output", "outputs"} and offer.outputs <= int(key or 0):
+        return Fault(text, f"{text} is used, but {_outputs(offer.outputs)}", "name the path under produces")
+    if name == "inputs" and key not in offer.inputs:
+        return Fault(text, f"{text} is used, but {key} is not required", f"add {key} to requires")
+    if name == "vars" and key not in offer.variables:
+        return Fault(text, f"{text} is used, but there is no variable {key}", f"add {key} to vars")
+    return None
+
+
+def _outputs(count: int) -> str:
+    if count == 0:
+        return "nothing is produced"
+    return "only {outputs.0} is produced" if count == 1 else f"outputs end with {{outputs.{count - 1}}}"

@@ -1,0 +1,164 @@
+"""What is true of a plan after some events: the state that `evolve` builds and snapshots embed.
+
+One mapping per aspect, keyed by artifact id, so that an event costs what it names and not what the plan holds.
+The state is data only. What follows from it (status, blocked, progress) is in lifecycle.py.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from headway.core.plan import ArtifactSpec, Profile, Settings, Value
+
+PlanStatus = Literal["draft", "in_progress", "paused", "replanning", "complete", "failed", "closed"]
+ArtifactStatus = Literal["pending", "in_progress", "complete", "failed", "skipped", "blocked"]
+RunStatus = Literal["running", "paused", "completed", "failed"]
+How = Literal["made", "reused", "accepted", "imported"]
+
+
+class Position(NamedTuple):
+    """A point in a ledger: the newest event that is reflected, by number and hash."""
+
+    seq: int
+    hash: str
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Bytes at a path: what an attempt left there. The path of a text artifact is empty."""
+
+    path: str
+    digest: str
+    size: int = 0
+    kind: Literal["file", "exec", "tree", "link", "text"] = "file"
+
+
+class Fingerprint(Value):
+    """What an artifact was made from, part by part, so that a change can be named."""
+
+    v: int = 1
+    spec: str = ""
+    recipe: str = ""
+    inputs: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    before: dict[str, str] = {}
+
+
+class Completion(Value):
+    """An artifact that was completed: when, by whom, what came out, and what it was made from."""
+
+    seq: int
+    at: str
+    by: str = ""
+    outputs: tuple[Output, ...] = ()
+    fp: Fingerprint = Fingerprint()
+    how: How = "made"
+    ms: int = 0
+    verified: bool = False
+    tier: str = ""
+    note: str = ""
+
+
+class Failure(Value):
+    """The newest failed attempt of an artifact, until one succeeds."""
+
+    seq: int
+    at: str
+    error: str
+    code: str = "failed"
+    by: str = ""
+    attempts: int = 1
+    left: tuple[Output, ...] = ()
+
+
+class Skip(Value):
+    """Somebody decided that this artifact is not made; its dependents go on with its last output, or without."""
+
+    seq: int
+    at: str
+    reason: str
+    by: str = ""
+    last: Completion | None = None
+
+
+class Claim(Value):
+    """Who is making an artifact now. `seq`, the number of the event that started it, is the fencing token."""
+
+    seq: int
+    at: str
+    by: str = ""
+    run: str = ""
+    lease: str = ""
+
+
+class Run(Value):
+    """The newest run of the plan."""
+
+    id: str
+    seq: int
+    at: str
+    status: RunStatus = "running"
+    reason: str = ""
+    partial: bool = False
+
+
+class Proposal(Value):
+    """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed."""
+
+    path: str
+    source: str
+    blob: str
+
+
+class Export(Value):
+    """A checkpoint that was written for somebody else, and the position it reflects."""
+
+    path: str
+    at: str
+    seq: int
+    hash: str
+
+
+class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """A plan as of one event. Owned by one fold, which may change it in place.
+
+    An artifact is in at most one of `completed` and `skipped`. `open` counts per milestone what is not done yet.
+    """
+
+    plan_id: str
+    project_id: str
+    goal: str = ""
+    status: PlanStatus = "draft"
+    version: int = 1
+    created_at: str = ""
+    created_by: str = ""
+    updated_at: str = ""
+    settings: Settings = Settings()
+    profile: Profile | None = None
+    proposal: Proposal | None = None
+    run: Run | None = None
+    closed: str = ""
+    unverified: str = ""
+    exported: Export | None = None
+    artifacts: dict[str, ArtifactSpec] = {}
+    completed: dict[str, Completion] = {}
+    failed: dict[str, Failure] = {}
+    skipped: dict[str, Skip] = {}
+    claims: dict[str, Claim] = {}
+    milestones: dict[str, str] = {}
+    open: dict[str, int] = {}
+
+    def copy(self) -> State:
+        """A state of its own: the mappings are copied, the values in them are immutable and shared."""
+        twin: State = msgspec.structs.replace(
+            self,
+            artifacts=self.artifacts.copy(),
+            completed=self.completed.copy(),
+            failed=self.failed.copy(),
+            skipped=self.skipped.copy(),
+            claims=self.claims.copy(),
+            milestones=self.milestones.copy(),
+            open=self.open.copy(),
+        )
+        return twin

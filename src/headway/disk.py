@@ -1,0 +1,126 @@
+"""The few file operations that durability depends on, behind one object, so that a test can make each of them fail.
+
+Knows file descriptors and folders; never what is written. Ledgers and blobs write through this and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class Disk(Protocol):
+    """What a write path needs of an operating system."""
+
+    def open(self, path: str, flags: int) -> int: ...
+    def close(self, fd: int) -> None: ...
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int: ...
+    def sync(self, fd: int) -> None: ...
+    def sync_folder(self, path: str) -> None: ...
+    def truncate(self, fd: int, size: int) -> None: ...
+    def replace(self, source: str, target: str) -> None: ...
+    def make_folder(self, path: str) -> None: ...
+    def remove(self, path: str) -> None: ...
+
+
+class RealDisk:
+    """The operating system itself."""
+
+    def open(self, path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        return os.pwrite(fd, data, offset)
+
+    def sync(self, fd: int) -> None:
+        _fdatasync(fd)
+
+    def sync_folder(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def make_folder(self, path: str) -> None:
+        os.mkdir(path)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+REAL = RealDisk()
+
+
+def write_all(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> None:
+    """Write all of it; a disk that takes nothing more raises what it says, or that it is full."""
+    view = memoryview(data)
+    done = 0
+    while done < len(view):
+        count = disk.write(fd, view[done:], offset + done)
+        if count <= 0:
+            raise OSError(28, "No space left on device")
+        done += count
+
+
+def make_folders(disk: Disk, path: str) -> None:
+    """Create a folder and its parents, durably: each new name is synced into the folder that holds it."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path) or "."
+    for folder in reversed(missing):
+        try:
+            disk.make_folder(folder)
+        except FileExistsError:
+            if not os.path.isdir(folder):
+                raise
+        disk.sync_folder(os.path.dirname(folder) or ".")
+
+
+def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool) -> None:
+    """Put a whole file in place by one rename: a reader sees the old file or the new one, never half of either."""
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    fd = disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        try:
+            offset = 0
+            for chunk in chunks:
+                write_all(disk, fd, chunk, offset)
+                offset += len(chunk)
+            if durable:
+                disk.sync(fd)
+        finally:
+            disk.close(fd)
+        disk.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            disk.remove(temporary)
+        raise
+    if durable:
+        disk.sync_folder(os.path.dirname(path) or ".")
+
+
+def file_kind(path: str) -> str:
+    """What stands at a path: "file", "folder", "link", "other" or "" for nothing."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"

@@ -1,0 +1,193 @@
+"""The keys of a plan file: one table from which the parser reads and the JSON Schema is made.
+
+Knows names, kinds and descriptions; never a file. Numbers have their ranges from core/check.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from headway.core import paths
+from headway.core.check import RANGES
+from headway.core.plan import OnEdit
+
+Kind = Literal["text", "version", "list", "mapping", "integer", "number", "flag", "choice", "section", "artifacts"]
+
+
+def in_order(items: Iterable[str]) -> tuple[str, ...]:
+    """As written."""
+    return tuple(items)
+
+
+def sorted_once(items: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in alphabetical order."""
+    return tuple(sorted(set(items)))
+
+
+def normalised(items: Iterable[str]) -> tuple[str, ...]:
+    """Paths in their one spelling."""
+    return tuple(map(paths.normalise, items))
+
+
+class Key(NamedTuple):
+    """One key: the kind of its value, what it means, and what it is called in the plan if not the same."""
+
+    kind: Kind
+    description: str
+    items: str = "texts"
+    tidy: Callable[[Iterable[str]], tuple[str, ...]] = in_order
+    choices: tuple[str, ...] = ()
+    keys: Mapping[str, Key] = {}  # type: ignore[misc]  # a table of tables: mypy has no recursive named tuples
+    field: str = ""
+
+    @property
+    def expects(self) -> str:
+        """What a value must be, for messages."""
+        words = {
+            "list": f"a list of {self.items}",
+            "mapping": "a mapping",
+            "integer": "a whole number",
+            "number": "a number",
+            "flag": "true or false",
+            "choice": " or ".join(self.choices),
+            "section": f"a mapping of {', '.join(self.keys)}",
+            "artifacts": "a mapping of ids to artifacts, or a list of artifacts with ids",
+        }
+        return words.get(self.kind, "text")
+
+
+Table = Mapping[str, Key]
+
+RETRY_KEYS: Table = {
+    "attempts": Key("integer", "How often the recipe is tried in all."),
+    "backoff": Key("number", "Seconds to wait before the second attempt; doubled after each."),
+}
+PROFILE_KEYS: Table = {
+    "parallelization_enabled": Key("flag", "Whether artifacts may be made at the same time; false means one."),
+    "max_concurrent_tasks": Key("integer", "How many artifacts may be made at the same time, if enabled."),
+    "council_parallel": Key("flag", "Whether reviewers may work at the same time."),
+    "locked": Key("flag", "Whether the profile can no longer be changed."),
+}
+_RETRY = Key("section", "How often a failing recipe is tried, and how long to wait in between.", keys=RETRY_KEYS)
+_TIMEOUT = Key("number", "Seconds after which an attempt is ended.")
+_ENV = Key("list", "Names of environment variables whose values belong to the recipe.", "names of variables")
+_ON_EDIT = Key("choice", "What happens to an output that a person changed.", choices=get_args(OnEdit))
+_COMPLEXITY = Key("integer", "How hard it is, from 1 to 10.")
+_TAGS = Key("list", "Words to find it by.")
+_CONSTRAINTS = Key("list", "What must hold whatever is done.")
+
+ARTIFACT_KEYS: Table = {
+    "description": Key("text", "What it is, in a sentence."),
+    "contract": Key("text", "What it promises to those that require it."),
+    "requires": Key("list", "Ids of the artifacts that must be complete before it.", "ids", sorted_once),
+    "produces": Key(
+        "list", "Paths it makes: files, or a folder/; without any, its output is text.", "paths", normalised
+    ),
+    "produces_file": Key("list", "RFC-040's name for produces.", "paths", normalised, field="produces"),
+    "modifies": Key("list", "Paths it changes in place, besides others that may do so too.", "paths", normalised),
+    "sources": Key("list", "Files outside the plan that it reads, as paths or patterns.", "paths"),
+    "run": Key("text", "The command that makes it, run by /bin/sh -e in the project."),
+    "make": Key("text", "The Python function that makes it: module:function or path/to/file.py:function."),
+    "args": Key("mapping", "Arguments of that function, by name."),
+    "env": _ENV,
+    "version": Key("version", "Stands in for the code of the function: change it to have the artifact made again."),
+    "verify": Key("text", "A command that must succeed before the artifact counts as complete."),
+    "instructions": Key("text", "What whoever makes it should know."),
+    "acceptance": Key("list", "What must be true of the result."),
+    "milestone": Key("text", "The group of artifacts it belongs to."),
+    "agent": Key("text", "Who should make it."),
+    "retry": _RETRY,
+    "timeout": _TIMEOUT,
+    "effects": Key("choice", "Whether it changes the world outside the project.", choices=("external",)),
+    "on_edit": _ON_EDIT,
+    "domain_type": Key("text", "What sort of thing it is, such as protocol, model or service."),
+    "complexity": _COMPLEXITY,
+    "tags": _TAGS,
+    "constraints": _CONSTRAINTS,
+    "files": Key("list", "Files that it is about.", "paths"),
+    "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
+}
+ID = Key("text", "What it is called.")
+LISTED_ARTIFACT_KEYS: Table = {"id": ID, **ARTIFACT_KEYS}
+SETTINGS_KEYS: Table = {
+    "vars": Key("mapping", "Values for {vars.x} in commands; --set x=… replaces one for a run."),
+    "env": _ENV,
+    "jobs": Key("integer", "How many artifacts are made at the same time unless -j says otherwise."),
+    "retry": _RETRY,
+    "timeout": _TIMEOUT,
+    "on_edit": _ON_EDIT,
+    "complexity": _COMPLEXITY,
+    "tags": _TAGS,
+    "constraints": _CONSTRAINTS,
+    "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
+}
+PLAN_KEYS: Table = {
+    "id": Key("text", "What the plan is called; without it, the goal names the plan."),
+    "goal": Key("text", "What should exist, in words."),
+    "profile": Key("section", "The lockable record of the plan's concurrency.", keys=PROFILE_KEYS),
+    "artifacts": Key("artifacts", "What should exist, each artifact under its id."),
+    **SETTINGS_KEYS,
+}
+
+_TYPES: Mapping[Kind, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "version": {"type": ["string", "number"]},
+    "list": {"type": ["string", "array"], "items": {"type": "string"}},
+    "mapping": {"type": "object"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "flag": {"type": "boolean"},
+}
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a plan file, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Headway plan",
+        "description": "What should exist for a goal: a graph of artifacts.",
+        **_object(PLAN_KEYS, required=["goal"]),
+        "$defs": {
+            "artifact": {
+                "description": "One artifact: what it is, what it requires, and how it is made.",
+                **_object(ARTIFACT_KEYS),
+                "type": ["object", "null"],
+            },
+            "listed_artifact": {
+                "description": "One artifact of a list, with its id.",
+                **_object(LISTED_ARTIFACT_KEYS, required=["id"]),
+            },
+        },
+    }
+
+
+def _object(table: Table, *, required: Iterable[str] = (), within: str = "") -> dict[str, Any]:
+    needed = {"required": list(required)} if required else {}
+    properties = {name: _property(key, within + name) for name, key in table.items()}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+def _property(key: Key, name: str) -> dict[str, Any]:
+    described = {"description": key.description}
+    if key.kind == "section":
+        return described | _object(key.keys, within=f"{name}.")
+    if key.kind == "choice":
+        return described | {"enum": list(key.choices)}
+    if key.kind == "artifacts":
+        return described | _artifacts()
+    return described | _TYPES[key.kind] | _limits(name)
+
+
+def _artifacts() -> dict[str, Any]:
+    by_id = {"type": "object", "additionalProperties": {"$ref": "#/$defs/artifact"}}
+    listed = {"type": "array", "items": {"$ref": "#/$defs/listed_artifact"}}
+    return {"anyOf": [by_id, listed]}
+
+
+def _limits(name: str) -> dict[str, Any]:
+    limits = RANGES.get(name)
+    if limits is None:
+        return {}
+    low = {"exclusiveMinimum" if limits.open else "minimum": limits.low}
+    return low if limits.high is None else low | {"maximum": limits.high}

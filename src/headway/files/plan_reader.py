@@ -1,0 +1,285 @@
+"""A tree of a plan file to a draft of a plan, noting everything that does not fit.
+
+Knows the table of keys and the tree; never bytes or syntax. What is unusable is left out of the draft, so that
+a draft can always be kept. What a plan as a whole may say is asked in core/check.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from headway.core.check import Problem
+from headway.core.nearest import Nearest
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
+from headway.files.tree import DEEPEST, INTEGERS, Map, Odd, item_line, key_line
+
+SECTIONS: Mapping[str, Callable[..., Retry | Profile]] = {"retry": Retry, "profile": Profile}
+QUOTE = "write it in quotes"
+
+_UNUSABLE: Any = object()
+
+
+class Place(NamedTuple):
+    """Where an artifact stands in the file: its mapping and its line."""
+
+    given: object
+    line: int | None
+
+
+class Spot(NamedTuple):
+    """The value being read: of which artifact, under which key, on which line, and how it was written."""
+
+    artifact: str
+    key: str
+    line: int | None
+    written: str = ""
+
+    @property
+    def label(self) -> str:
+        """How a message names it."""
+        return f"artifact {self.artifact}: {self.key}" if self.artifact else self.key
+
+
+class Notes:
+    """What was noticed while reading: problems, keys without a usable value, and where artifacts stand."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.broken: set[tuple[str, str]] = set()
+        self.places: dict[str, list[Place]] = {}
+        self._nearest: dict[int, Nearest] = {}
+
+    def note(self, code: str, message: str, spot: Spot, *, line: int | None = None, hint: str = "") -> None:
+        """A problem at the spot, or at a line inside it."""
+        self.problems.append(
+            Problem(code=code, message=message, artifact=spot.artifact, key=spot.key, hint=hint, line=line or spot.line)
+        )
+
+    def wrong(self, value: object, key: Key, spot: Spot) -> Any:
+        """A value that is not what its key expects."""
+        is_scalar = not isinstance(value, (str, list, dict))
+        hint = QUOTE if is_scalar and key.kind in {"text", "version"} else ""
+        self.note("plan.type", f"{spot.label} must be {key.expects}, not {kind_of(value)}", spot, hint=hint)
+        return _UNUSABLE
+
+    def unknown(self, name: str, spot: Spot, table: Table) -> None:
+        """A key that the table does not have."""
+        hint = self._nearest.setdefault(id(table), Nearest(table)).hint(name)
+        if name == "id" and table is ARTIFACT_KEYS:
+            hint = "its id is the key that it stands under"
+        owner = f"artifact {spot.artifact}" if spot.artifact else "the plan"
+        self.note("plan.key", f"{owner} has the unknown key {spot.key}", spot, hint=hint)
+
+    def lost_keys(self, given: object, artifact: str, within: str, noun: str = "") -> None:
+        """Keys that a mapping gave twice, and keys that are not text."""
+        if not isinstance(given, Map):
+            return
+        for name, line in given.duplicates:
+            spot = Spot(artifact, within + name, line)
+            lines = f"on lines {given.lines[name]} and {line}"
+            message = f"{noun or spot.label}{name if noun else ''} is given twice, {lines}"
+            self.note("plan.duplicate", message, spot, hint="keep one of the two")
+        for name, line in given.odd:
+            spot = Spot(artifact, within + name, line)
+            self.note("plan.type", f"the key {spot.label or '[…]'} must be text", spot, hint=QUOTE)
+
+
+def kind_of(value: object) -> str:
+    """What a value is, for messages."""
+    if isinstance(value, Odd):
+        return value.kind
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+def read_plan(root: Mapping[str, object], notes: Notes) -> PlanSpec:
+    """The draft that a mapping describes."""
+    found = _read_keys(notes, root, PLAN_KEYS)
+    settings = Settings(**{name: found.pop(name) for name in SETTINGS_KEYS if name in found})
+    return PlanSpec(**({"goal": ""} | found), settings=settings)
+
+
+def _read_keys(
+    notes: Notes, given: Mapping[str, object], table: Table, artifact: str = "", within: str = ""
+) -> dict[str, Any]:
+    """The values of a mapping whose keys the table knows, by field; a key with nothing is a key not given."""
+    notes.lost_keys(given, artifact, within)
+    found: dict[str, Any] = {}
+    written = given.written if isinstance(given, Map) else {}
+    for name, value in given.items():
+        spot = Spot(artifact, within + name, key_line(given, name), written.get(name, ""))
+        key = table.get(name)
+        if key is None:
+            notes.unknown(name, spot, table)
+        elif value is not None:
+            _keep(notes, found, key.field or name, _READ[key.kind](notes, value, key, spot), spot)
+    return found
+
+
+def _keep(notes: Notes, found: dict[str, Any], field: str, value: object, spot: Spot) -> None:
+    if value is _UNUSABLE:
+        notes.broken.add((spot.artifact, spot.key))
+    elif field in found:
+        notes.note("plan.duplicate", f"{spot.label} says {field} a second time", spot, hint="keep one of the two")
+    else:
+        found[field] = value
+
+
+def _read_text(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    return value if isinstance(value, str) else notes.wrong(value, key, spot)
+
+
+def _read_version(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return spot.written or str(value)
+    return _read_text(notes, value, key, spot)
+
+
+def _read_list(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if isinstance(value, str):
+        return key.tidy([value])
+    if not isinstance(value, list):
+        return notes.wrong(value, key, spot)
+    kept = [item for item in value if isinstance(item, str)]
+    if len(kept) < len(value):
+        _note_items(notes, value, key, spot)
+    return key.tidy(kept)
+
+
+def _note_items(notes: Notes, items: Sequence[object], key: Key, spot: Spot) -> None:
+    for index, item in enumerate(items):
+        if not isinstance(item, str):
+            message = f"{spot.label} must be {key.expects}, but item {index + 1} is {kind_of(item)}"
+            hint = "" if isinstance(item, (list, dict)) else QUOTE
+            notes.note("plan.type", message, spot, line=item_line(items, index), hint=hint)
+
+
+def _read_mapping(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    return _json_value(notes, value, spot, 1) if isinstance(value, dict) else notes.wrong(value, key, spot)
+
+
+def _json_value(notes: Notes, value: object, spot: Spot, depth: int) -> Any:
+    """The value without its lines; what JSON cannot hold is noted and becomes null."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if not isinstance(value, (dict, list)):
+        return _number(notes, value, spot)
+    if depth > DEEPEST:
+        notes.note("plan.value", f"{spot.label} is nested deeper than {DEEPEST} levels", spot)
+        return None
+    if isinstance(value, list):
+        return [_json_value(notes, v, _item_spot(spot, value, i), depth + 1) for i, v in enumerate(value)]
+    notes.lost_keys(value, spot.artifact, f"{spot.key}.")
+    return {k: _json_value(notes, v, _key_spot(spot, value, k), depth + 1) for k, v in value.items()}
+
+
+def _item_spot(spot: Spot, items: Sequence[object], index: int) -> Spot:
+    return Spot(spot.artifact, spot.key, item_line(items, index) or spot.line)
+
+
+def _key_spot(spot: Spot, given: object, name: str) -> Spot:
+    return Spot(spot.artifact, f"{spot.key}.{name}", key_line(given, name) or spot.line)
+
+
+def _number(notes: Notes, value: object, spot: Spot) -> Any:
+    """A number that JSON can hold exactly, or None."""
+    if not isinstance(value, (int, float)):
+        why = f"must be a JSON value, not {kind_of(value)}"
+    elif isinstance(value, float) and not math.isfinite(value):
+        why = "must be a finite number"
+    elif isinstance(value, int) and value not in INTEGERS:
+        why = "is a number of more than 64 bits"
+    else:
+        return value
+    notes.note("plan.value", f"{spot.label} {why}", spot, hint=QUOTE)
+    return None
+
+
+def _read_integer(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    return notes.wrong(value, key, spot) if isinstance(value, float) else _read_number(notes, value, key, spot)
+
+
+def _read_number(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return notes.wrong(value, key, spot)
+    if (isinstance(value, float) and math.isfinite(value)) or value in INTEGERS:
+        return value
+    notes.note("plan.range", f"{spot.label} is not a number that can be used", spot)
+    return _UNUSABLE
+
+
+def _read_flag(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    return value if isinstance(value, bool) else notes.wrong(value, key, spot)
+
+
+def _read_choice(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, str):
+        return notes.wrong(value, key, spot)
+    if value in key.choices:
+        return value
+    hint = Nearest(key.choices).hint(value)
+    notes.note("plan.value", f"{spot.label} must be {key.expects}, not {value!r}", spot, hint=hint)
+    return _UNUSABLE
+
+
+def _read_section(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    return SECTIONS[spot.key](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
+
+
+def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if isinstance(value, dict):
+        notes.lost_keys(value, "", "", noun="artifact ")
+        return tuple(_read_artifact(notes, name, item, key_line(value, name)) for name, item in value.items())
+    if not isinstance(value, list):
+        return notes.wrong(value, key, spot)
+    listed = (_read_listed(notes, item, n, item_line(value, n) or spot.line) for n, item in enumerate(value))
+    return tuple(spec for spec in listed if spec is not None)
+
+
+def _read_artifact(
+    notes: Notes, name: str, given: object, line: int | None, table: Table = ARTIFACT_KEYS
+) -> ArtifactSpec:
+    notes.places.setdefault(name, []).append(Place(given, line))
+    if given is None:
+        return ArtifactSpec(id=name)
+    if isinstance(given, dict):
+        return ArtifactSpec(**({"id": name} | _read_keys(notes, given, table, name)))
+    message = f"artifact {name} must be a mapping of keys, not {kind_of(given)}"
+    notes.note("plan.type", message, Spot(name, "", line))
+    return ArtifactSpec(id=name)
+
+
+def _read_listed(notes: Notes, given: object, index: int, line: int | None) -> ArtifactSpec | None:
+    """An artifact of a list; without an id it cannot be kept."""
+    name = given.get("id") if isinstance(given, dict) else None
+    if isinstance(name, str):
+        return _read_artifact(notes, name, given, line, LISTED_ARTIFACT_KEYS)
+    why = "must have an id that is text" if isinstance(given, dict) else f"must be a mapping, not {kind_of(given)}"
+    notes.note("plan.type", f"item {index + 1} of artifacts {why}", Spot("", "artifacts", line))
+    return None
+
+
+_READ: Mapping[Kind, Callable[[Notes, object, Key, Spot], Any]] = {
+    "text": _read_text,
+    "version": _read_version,
+    "list": _read_list,
+    "mapping": _read_mapping,
+    "integer": _read_integer,
+    "number": _read_number,
+    "flag": _read_flag,
+    "choice": _read_choice,
+    "section": _read_section,
+    "artifacts": _read_artifacts,
+}

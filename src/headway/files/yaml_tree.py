@@ -1,0 +1,238 @@
+"""YAML text to a tree with lines, from the parser's events in one loop.
+
+Faster than composing nodes and constructing objects, and safe on hostile text: no recursion, bounded depth,
+alias expansion counted before it happens. The C parser is used when PyYAML has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.reader import Reader
+from yaml.resolver import Resolver
+
+from headway.files.tree import DEEPEST, Map, Odd, Seq, Unreadable, refuse_unstorable
+
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+EXPANDED = 5_000_000
+
+_TAG = "tag:yaml.org,2002:"
+_CONTAINER_TAGS = {None, "!", f"{_TAG}map", f"{_TAG}seq"}
+_TEXT_TAGS = {f"{_TAG}str", f"{_TAG}value", "!"}
+_MERGE = f"{_TAG}merge"
+_RESOLVERS = Resolver.yaml_implicit_resolvers
+_CONSTRUCTOR = SafeConstructor()
+_CONSTRUCT = {
+    f"{_TAG}null": _CONSTRUCTOR.construct_yaml_null,
+    f"{_TAG}bool": _CONSTRUCTOR.construct_yaml_bool,
+    f"{_TAG}int": _CONSTRUCTOR.construct_yaml_int,
+    f"{_TAG}float": _CONSTRUCTOR.construct_yaml_float,
+}
+_DIGITS = 40
+_TOO_LARGE = 2**64
+
+
+class YamlDocument(NamedTuple):
+    """The first document of a text, and the line of a second one if there is one."""
+
+    root: object
+    second: int | None
+
+
+def read_yaml(text: str) -> YamlDocument:
+    """The tree of a YAML text, or Unreadable."""
+    if (match := Reader.NON_PRINTABLE.search(text)) is not None:
+        line = text.count("\n", 0, match.start()) + 1
+        raise Unreadable(f"the file holds the control character {match[0]!r}", line, "remove it")
+    try:
+        return _Builder().build(yaml.parse(text, Loader=LOADER))
+    except yaml.YAMLError as error:
+        raise _syntax_error(error) from None
+    except (ValueError, OverflowError):  # PyYAML's own scanner on escapes that name no character
+        raise Unreadable("an escape in a quoted text names no character", 1) from None
+
+
+def _syntax_error(error: yaml.YAMLError) -> Unreadable:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    hint = "indent with blanks, not with tabs" if "'\\t'" in problem or "tab" in problem else ""
+    return Unreadable(f"this is not YAML: {problem}", mark.line + 1 if mark else 1, hint)
+
+
+class _Frame:
+    """A container that is still open."""
+
+    __slots__ = ("anchor", "key", "merges", "node", "size", "tag")
+
+    def __init__(self, node: Map | Seq, anchor: str | None, tag: str | None) -> None:
+        self.node = node
+        self.anchor = anchor
+        self.tag = tag
+        self.size = 1
+        self.key: _Key | None = None
+        self.merges: list[tuple[object, int]] = []
+
+
+class _Key(NamedTuple):
+    text: str
+    line: int
+    kind: str
+
+
+class _Anchored(NamedTuple):
+    value: object
+    size: int
+
+
+class _Builder:
+    """Turns events into one tree."""
+
+    def __init__(self) -> None:
+        self.stack: list[_Frame] = []
+        self.anchors: dict[str, _Anchored | None] = {}
+        self.expanded = 0
+        self.root: object = None
+
+    def build(self, events: Iterator[Any]) -> YamlDocument:
+        documents = 0
+        for event in events:
+            if isinstance(event, yaml.ScalarEvent):
+                self._scalar(event)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._open(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._close()
+            elif isinstance(event, yaml.AliasEvent):
+                self._alias(event)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    return YamlDocument(self.root, event.start_mark.line + 1)
+        return YamlDocument(self.root, None)
+
+    def _scalar(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        text = refuse_unstorable(event.value, line)
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = _resolve(text) if event.implicit[0] and tag is None else f"{_TAG}str"
+        value = text if tag in _TEXT_TAGS else _construct(tag, text)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchored(value, 1)
+        self._add(value, line, 1, tag, text)
+
+    def _open(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if len(self.stack) >= DEEPEST:
+            raise Unreadable(f"nested deeper than {DEEPEST} levels", line)
+        node = Map(line) if isinstance(event, yaml.MappingStartEvent) else Seq(line)
+        self.stack.append(_Frame(node, event.anchor, event.tag))
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+
+    def _close(self) -> None:
+        frame = self.stack.pop()
+        value: object = frame.node
+        if frame.merges and isinstance(frame.node, Map):
+            value = _merge(frame.node, frame.merges)
+        if frame.tag not in _CONTAINER_TAGS:
+            value = Odd(f"a value with the tag {_short(frame.tag or '')}", "")
+        if frame.anchor is not None:
+            self.anchors[frame.anchor] = _Anchored(value, frame.size)
+        self._add(value, frame.node.line, frame.size, "", "")
+
+    def _alias(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if event.anchor not in self.anchors:
+            raise Unreadable(f"the alias *{event.anchor} has no anchor &{event.anchor} before it", line)
+        anchored = self.anchors[event.anchor]
+        if anchored is None:
+            raise Unreadable(f"the alias *{event.anchor} stands inside its own anchor", line, "write it out")
+        self.expanded += anchored.size
+        if self.expanded > EXPANDED:
+            raise Unreadable(f"aliases expand to more than {EXPANDED:,} values", line, "use fewer aliases")
+        value = anchored.value
+        is_text = isinstance(value, str)
+        self._add(value, line, anchored.size, f"{_TAG}str" if is_text else "", value if is_text else "")
+
+    def _add(self, value: object, line: int, size: int, tag: str, text: str) -> None:
+        """Put a finished value where it belongs: the root, an item, a key, or the value of the last key."""
+        if not self.stack:
+            self.root = value
+            return
+        frame = self.stack[-1]
+        frame.size += size
+        if isinstance(frame.node, Seq):
+            frame.node.put(value, line)
+        elif frame.key is None:
+            frame.key = _Key(text, line, tag)
+        else:
+            _put_pair(frame, frame.node, value, text)
+            frame.key = None
+
+
+def _put_pair(frame: _Frame, node: Map, value: object, text: str) -> None:
+    key = frame.key
+    if key is None:
+        return
+    if key.kind in _TEXT_TAGS:
+        node.put(key.text, value, key.line)
+        if text and not isinstance(value, str):
+            node.written[key.text] = text
+    elif key.kind == _MERGE:
+        frame.merges.append((value, key.line))
+    else:
+        node.odd.append((key.text, key.line))
+
+
+def _merge(node: Map, merges: list[tuple[object, int]]) -> Map:
+    """The mapping with what `<<` brings in; its own keys win, then earlier mappings."""
+    merged = Map(node.line)
+    sources = [source for value, line in merges for source in _merged_maps(value, line)]
+    for source in [*sources, node]:
+        for key in source:
+            if key not in merged:
+                owner = node if key in node else source
+                merged.put(key, owner[key], owner.lines[key])
+                if key in owner.written:
+                    merged.written[key] = owner.written[key]
+    merged.duplicates, merged.odd = node.duplicates, node.odd
+    return merged
+
+
+def _merged_maps(value: object, line: int) -> list[Map]:
+    maps = value if isinstance(value, Seq) else [value]
+    if not all(isinstance(item, Map) for item in maps):
+        raise Unreadable("<< takes a mapping or a list of mappings", line)
+    return [item for item in maps if isinstance(item, Map)]
+
+
+def _resolve(text: str) -> str:
+    """The tag of a plain scalar."""
+    for tag, pattern in _RESOLVERS.get(text[:1], ()):
+        if pattern.match(text):
+            return str(tag)
+    return f"{_TAG}str"
+
+
+def _construct(tag: str, text: str) -> object:
+    """The value of a scalar that is not text."""
+    if tag == _MERGE:
+        return text
+    if tag == f"{_TAG}timestamp":
+        return Odd("a date", text)
+    if tag not in _CONSTRUCT:
+        return Odd(f"a value with the tag {_short(tag)}", text)
+    if tag == f"{_TAG}int" and len(text) > _DIGITS:
+        return _TOO_LARGE
+    try:
+        return _CONSTRUCT[tag](yaml.ScalarNode(tag, text))
+    except (ValueError, KeyError, IndexError, OverflowError):
+        return Odd(f"a malformed {_short(tag)}", text)
+
+
+def _short(tag: str) -> str:
+    return tag.replace(_TAG, "!!")

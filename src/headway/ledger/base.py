@@ -1,0 +1,75 @@
+"""What every ledger offers, whatever it is kept in. tests/contracts/ledger.py is the contract, run against each.
+
+A ledger is read without a lock and written in batches. A batch is: `begin` (take the lock, learn what others
+appended), any number of `append`, then `sync` and `end`. What was appended is durable when `sync` has returned, and
+only then may anybody be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from headway.core.events import Event, Record
+from headway.core.state import Position
+
+
+class Loaded(NamedTuple):
+    """Events, and what they are to be added to.
+
+    `whole`: they begin with the newest snapshot or the first event, so the state is folded from them alone;
+    otherwise they follow what the caller knows. `base` is the size in bytes of the first of them, `tail` of the rest.
+    `debris`: bytes that nobody was told about follow the last event; the next writer sets them aside.
+    """
+
+    records: list[Record]
+    end: Position | None
+    whole: bool = True
+    base: int = 0
+    tail: int = 0
+    debris: bool = False
+
+
+class Finding(NamedTuple):
+    """Something that is not as it should be: what, where, what it costs, and whether a repair exists."""
+
+    code: str
+    message: str
+    cost: str = ""
+    repair: str = ""
+
+
+class Ledger(Protocol):
+    """One chain of events."""
+
+    def load(self) -> Loaded | None:
+        """Everything from the newest snapshot on, or None where there is no ledger. Never writes."""
+        ...
+
+    def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
+        """Events by number, from the very first one that is still kept. Never writes."""
+        ...
+
+    def begin(self, known: Position | None) -> Loaded:
+        """Take the write lock and learn what others appended after `known`, or all that makes up the state."""
+        ...
+
+    def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
+        """Write events at the end, inside a batch. All of them or none."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything appended durable. A failed sync is never tried again: the ledger takes no more."""
+        ...
+
+    def end(self) -> None:
+        """Give the write lock back."""
+        ...
+
+    def size(self) -> int:
+        """Bytes written so far: how far a snapshot is behind is measured in them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything; the ledger can be loaded again."""
+        ...

@@ -1,0 +1,90 @@
+"""Kernel locks on files of their own: gone with their holder, never replaced, not inherited by children."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import weakref
+from typing import Any
+
+import msgspec
+
+_known: weakref.WeakSet[FileLock] = weakref.WeakSet()
+
+
+class FileLock:
+    """An exclusive (or shared) lock. Two of them on one path exclude each other within a process, too."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+        _known.add(self)
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock now."""
+        return self._fd >= 0
+
+    def acquire(self, *, wait: float, shared: bool = False) -> bool:
+        """Take the lock, waiting up to `wait` seconds. The lock file is created and never removed."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            taken = _flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, wait)
+        except BaseException:
+            os.close(fd)
+            raise
+        if not taken:
+            os.close(fd)
+            return False
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """Give it back; releasing twice is harmless."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def sign(self, facts: dict[str, Any]) -> None:
+        """Write who holds it, for whoever is refused."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, msgspec.json.encode(facts), 0)
+
+    def signature(self) -> dict[str, Any]:
+        """Who signed it last, or nothing."""
+        try:
+            with open(self.path, "rb") as file:
+                found = msgspec.json.decode(file.read(65536))
+        except (OSError, msgspec.DecodeError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def holder(since: str) -> dict[str, Any]:
+    """This process, as a signature."""
+    return {"pid": os.getpid(), "host": os.uname().nodename, "since": since}
+
+
+def _flock(fd: int, mode: int, wait: float) -> bool:
+    deadline = time.monotonic() + wait
+    pause = 0.0002
+    while True:
+        try:
+            fcntl.flock(fd, mode)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
+        else:
+            return True
+
+
+def _forget_in_child() -> None:
+    """A forked child holds none of its parent's locks: closing its copies leaves the parent's lock alone."""
+    for lock in list(_known):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
