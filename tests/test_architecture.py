@@ -18,12 +18,14 @@ SRC = Path(__file__).parents[1] / "src" / "headway"
 # From the bottom up. Parts that share a row do not import one another.
 LAYERS = (
     {"errors"},
-    {"core"},
+    {"core", "disk"},
     {"ledger", "files"},
     {"projections"},
+    {"store"},
     {"engine", "interop"},
     {"history"},
     {"project"},
+    {"doctor"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

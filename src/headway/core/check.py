@@ -55,14 +55,14 @@ class Range(NamedTuple):
     def problem(self, number: float) -> str:
         """Why the number is not in the range, or "" if it is."""
         fits = number > self.low if self.open else number >= self.low
-        if fits and math.isfinite(number) and (self.high is None or number <= self.high):
-            return ""
-        return f"must be {self}, not {number}"
+        if not math.isfinite(number):
+            return f"must be a finite number, not {number}"
+        return "" if fits and (self.high is None or number <= self.high) else f"must be {self}, not {number}"
 
     def __str__(self) -> str:
         if self.high is not None:
-            return f"a number from {self.low} to {self.high}"
-        return f"a finite number{' above' if self.open else ', at least'} {self.low}"
+            return f"from {self.low} to {self.high}"
+        return f"{'more than' if self.open else 'at least'} {self.low}"
 
 
 RANGES: Mapping[str, Range] = {
@@ -99,7 +99,7 @@ def _check_head(plan: PlanSpec) -> Iterator[Problem]:
     numbers = {"complexity": settings.complexity, "jobs": settings.jobs, "timeout": settings.timeout}
     if profile is not None:
         numbers["profile.max_concurrent_tasks"] = profile.max_concurrent_tasks
-    yield from _check_numbers(numbers | _retry_numbers(settings.retry), "")
+    yield from _check_numbers(numbers, settings.retry, "")
     yield from _check_env(settings.env, "")
 
 
@@ -220,7 +220,7 @@ def _two_producers(later: _Output, first: _Output) -> Problem:
 def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterator[Problem]:
     """What can be judged about an artifact by itself."""
     numbers = {"complexity": spec.complexity, "timeout": spec.timeout}
-    yield from _check_numbers(numbers | _retry_numbers(spec.retry), spec.id)
+    yield from _check_numbers(numbers, spec.retry, spec.id)
     yield from _check_env(spec.env, spec.id)
     yield from _check_recipe(spec)
     offer = placeholders.Offer(len(spec.produces), spec.requires, variables)
@@ -253,11 +253,9 @@ def _is_dotted(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def _retry_numbers(retry: Retry | None) -> dict[str, float | None]:
-    return {} if retry is None else {"retry.attempts": retry.attempts, "retry.backoff": retry.backoff}
-
-
-def _check_numbers(numbers: Mapping[str, float | None], artifact: str) -> Iterator[Problem]:
+def _check_numbers(numbers: Mapping[str, float | None], retry: Retry | None, artifact: str) -> Iterator[Problem]:
+    if retry is not None:
+        numbers = {**numbers, "retry.attempts": retry.attempts, "retry.backoff": retry.backoff}
     for key, number in numbers.items():
         if number is not None and (why := RANGES[key].problem(number)):
             message = f"{_prefix(artifact)}{key} {why}"

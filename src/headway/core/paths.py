@@ -20,8 +20,8 @@ def normalise(path: str) -> str:
 
     The project root is `./`. A path that leaves the project keeps its leading `..` or `/`.
     """
-    if not path:
-        return ""
+    if "//" not in path and "/." not in path and not path.startswith("."):
+        return path
     parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and parts and parts[-1] != "..":

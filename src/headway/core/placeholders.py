@@ -100,19 +100,16 @@ def _groups(command: str) -> Iterator[re.Match[str]]:
 
 def _placeholder(match: re.Match[str]) -> Placeholder | None:
     """The documented placeholder that a brace group is, if it is one."""
-    name, dotted, bracketed = match["name"], match["dotted"], match["bracketed"]
-    if match["before"] or match["after"] or _is_shells(match):
+    before, name, dotted, bracketed, after = match.groups()
+    if name not in DOCUMENTED or before or after or _is_shells(match):
         return None
-    key = dotted if dotted is not None else bracketed
-    if name in {"output", "sources", "id", "contract"}:
-        fits = key is None
-    elif name == "outputs":
-        fits = key is None or (dotted is not None and _is_index(dotted))
-    elif name == "vars":
-        fits = bool(dotted)
+    if name == "outputs":
+        fits = bracketed is None and (dotted is None or _is_index(dotted))
+    elif name in {"inputs", "vars"}:
+        fits = bool(dotted or (bracketed and name == "inputs"))
     else:
-        fits = name == "inputs" and bool(key)
-    return Placeholder(match[0], name, key or "", *match.span()) if fits else None
+        fits = dotted is None and bracketed is None
+    return Placeholder(match[0], name, dotted or bracketed or "", *match.span()) if fits else None
 
 
 def _is_shells(match: re.Match[str]) -> bool:

@@ -73,7 +73,8 @@ def locate_json(text: str) -> object:
             keys[-1] = (_text(token, line), line)
             continue
         value = _value(token, line)
-        keys[-1] = _put(stack[-1], keys[-1], value, token, line)
+        _put(stack[-1], keys[-1], value, token, line)
+        keys[-1] = None
         if isinstance(value, (Map, Seq)):
             stack.append(value)
             keys.append(None)
@@ -83,7 +84,7 @@ def locate_json(text: str) -> object:
 
 
 def _put(into: Map | Seq, key: tuple[str, int] | None, value: object, token: str, line: int) -> None:
-    """Add a value to the container that is open; its key is used up."""
+    """Add a value to the container that is open."""
     if isinstance(into, Seq):
         into.put(value, line)
     elif key is not None:

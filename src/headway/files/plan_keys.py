@@ -38,7 +38,7 @@ class Key(NamedTuple):
     items: str = "texts"
     tidy: Callable[[Iterable[str]], tuple[str, ...]] = in_order
     choices: tuple[str, ...] = ()
-    keys: Mapping[str, Key] = {}  # type: ignore[misc]  # a table of tables: mypy has no recursive named tuples
+    keys: Mapping[str, Key] = {}
     field: str = ""
 
     @property

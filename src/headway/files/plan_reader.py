@@ -7,7 +7,7 @@ a draft can always be kept. What a plan as a whole may say is asked in core/chec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.check import Problem
@@ -79,12 +79,16 @@ class Notes:
             return
         for name, line in given.duplicates:
             spot = Spot(artifact, within + name, line)
-            lines = f"on lines {given.lines[name]} and {line}"
-            message = f"{noun or spot.label}{name if noun else ''} is given twice, {lines}"
+            message = f"{noun or spot.label}{name if noun else ''} is given twice, {on_lines(given.lines[name], line)}"
             self.note("plan.duplicate", message, spot, hint="keep one of the two")
         for name, line in given.odd:
             spot = Spot(artifact, within + name, line)
             self.note("plan.type", f"the key {spot.label or '[…]'} must be text", spot, hint=QUOTE)
+
+
+def on_lines(first: int | None, again: int | None) -> str:
+    """Where something stands twice."""
+    return f"both times on line {first}" if first == again else f"on lines {first} and {again}"
 
 
 def kind_of(value: object) -> str:

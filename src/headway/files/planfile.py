@@ -17,7 +17,7 @@ from headway.core.paths import normalise
 from headway.core.plan import PlanSpec
 from headway.files.json_tree import NotJson, locate_json, read_json
 from headway.files.plan_keys import plan_schema
-from headway.files.plan_reader import Notes, Place, kind_of, read_plan
+from headway.files.plan_reader import Notes, Place, kind_of, on_lines, read_plan
 from headway.files.tree import Map, Seq, Unreadable, key_line
 from headway.files.yaml_tree import read_yaml
 
@@ -89,6 +89,8 @@ def _sorted(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _read(root: object) -> ParsedPlan:
+    if root is None:
+        raise Unreadable("the file is empty", 1, START)
     if not isinstance(root, dict):
         return ParsedPlan(None, [_syntax(f"a plan file is a mapping, but this is {kind_of(root)}", 1, START)])
     notes = Notes()
@@ -105,7 +107,7 @@ class _Lines:
         self._root = Place(root, 1)
         self._places = places
         self._repeats: dict[str, int] = {}
-        self._items: dict[int, dict[object, int]] = {}
+        self._items: dict[int, dict[str, int]] = {}
 
     def locate(self, problem: Problem) -> Problem:
         """The same problem with its line."""
@@ -122,7 +124,7 @@ class _Lines:
         """An id that a list gives again: this time, and the first time."""
         count = self._repeats[problem.artifact] = self._repeats.get(problem.artifact, 0) + 1
         first, again = places[0].line, places[min(count, len(places) - 1)].line
-        message = f"{problem.message}, on lines {first} and {again}"
+        message = f"{problem.message}, {on_lines(first, again)}"
         return msgspec.structs.replace(problem, message=message, line=again)
 
     def _key_line(self, given: object, problem: Problem) -> int | None:
@@ -136,7 +138,7 @@ class _Lines:
         items = given.get(problem.key) if isinstance(given, Map) else None
         return self._lines_of(items).get(problem.value) if isinstance(items, Seq) else None
 
-    def _lines_of(self, items: Seq) -> dict[object, int]:
+    def _lines_of(self, items: Seq) -> dict[str, int]:
         """Lines by item, and by the normal form of the path that an item may be; made once for each list."""
         found = self._items.get(id(items))
         if found is None:

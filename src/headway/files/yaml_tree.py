@@ -6,7 +6,7 @@ alias expansion counted before it happens. The C parser is used when PyYAML has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import yaml
@@ -50,16 +50,25 @@ def read_yaml(text: str) -> YamlDocument:
     try:
         return _Builder().build(yaml.parse(text, Loader=LOADER))
     except yaml.YAMLError as error:
-        raise _syntax_error(error) from None
+        raise _syntax_error(error, text) from None
     except (ValueError, OverflowError):  # PyYAML's own scanner on escapes that name no character
         raise Unreadable("an escape in a quoted text names no character", 1) from None
 
 
-def _syntax_error(error: yaml.YAMLError) -> Unreadable:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+def _syntax_error(error: yaml.YAMLError, text: str) -> Unreadable:
+    """The parser's own words, on the line where the trouble starts."""
     problem = getattr(error, "problem", None) or str(error)
-    hint = "indent with blanks, not with tabs" if "'\\t'" in problem or "tab" in problem else ""
-    return Unreadable(f"this is not YAML: {problem}", mark.line + 1 if mark else 1, hint)
+    mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    if mark is None or (context is not None and ("end of stream" in problem or "stream end" in problem)):
+        mark = context
+    line = mark.line + 1 if mark else 1
+    hint = "indent with blanks, not with tabs" if _is_tabbed(text, line) else ""
+    return Unreadable(f"this is not YAML: {problem}", line, hint)
+
+
+def _is_tabbed(text: str, line: int) -> bool:
+    lines = text.split("\n", line)[:line]
+    return lines[-1].lstrip(" ").startswith("\t")
 
 
 class _Frame:
@@ -96,7 +105,7 @@ class _Builder:
         self.expanded = 0
         self.root: object = None
 
-    def build(self, events: Iterator[Any]) -> YamlDocument:
+    def build(self, events: Iterable[Any]) -> YamlDocument:
         documents = 0
         for event in events:
             if isinstance(event, yaml.ScalarEvent):
@@ -110,11 +119,11 @@ class _Builder:
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    return YamlDocument(self.root, event.start_mark.line + 1)
+                    return YamlDocument(self.root, _line(event))
         return YamlDocument(self.root, None)
 
     def _scalar(self, event: Any) -> None:
-        line = event.start_mark.line + 1
+        line = _line(event)
         text = refuse_unstorable(event.value, line)
         tag = event.tag
         if tag is None or tag == "!":
@@ -125,7 +134,7 @@ class _Builder:
         self._add(value, line, 1, tag, text)
 
     def _open(self, event: Any) -> None:
-        line = event.start_mark.line + 1
+        line = _line(event)
         if len(self.stack) >= DEEPEST:
             raise Unreadable(f"nested deeper than {DEEPEST} levels", line)
         node = Map(line) if isinstance(event, yaml.MappingStartEvent) else Seq(line)
@@ -145,7 +154,7 @@ class _Builder:
         self._add(value, frame.node.line, frame.size, "", "")
 
     def _alias(self, event: Any) -> None:
-        line = event.start_mark.line + 1
+        line = _line(event)
         if event.anchor not in self.anchors:
             raise Unreadable(f"the alias *{event.anchor} has no anchor &{event.anchor} before it", line)
         anchored = self.anchors[event.anchor]
@@ -155,8 +164,10 @@ class _Builder:
         if self.expanded > EXPANDED:
             raise Unreadable(f"aliases expand to more than {EXPANDED:,} values", line, "use fewer aliases")
         value = anchored.value
-        is_text = isinstance(value, str)
-        self._add(value, line, anchored.size, f"{_TAG}str" if is_text else "", value if is_text else "")
+        if isinstance(value, str):
+            self._add(value, line, anchored.size, f"{_TAG}str", value)
+        else:
+            self._add(value, line, anchored.size, "", "")
 
     def _add(self, value: object, line: int, size: int, tag: str, text: str) -> None:
         """Put a finished value where it belongs: the root, an item, a key, or the value of the last key."""
@@ -208,6 +219,10 @@ def _merged_maps(value: object, line: int) -> list[Map]:
     if not all(isinstance(item, Map) for item in maps):
         raise Unreadable("<< takes a mapping or a list of mappings", line)
     return [item for item in maps if isinstance(item, Map)]
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _resolve(text: str) -> str:

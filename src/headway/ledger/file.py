@@ -429,7 +429,7 @@ class FileLedger:
             opening = next(lines(fd, 0, size), None) if fd is not None else None
             begins = codec.peek(opening.data)[0] if opening and codec.seal(opening.data) else None
             sealed = [s for s in self.segments() if begins is None or s[0] < begins]
-            for (_, path), following in zip(sealed, [*(s[0] for s in sealed[1:]), begins], strict=True):
+            for (_, path), following in zip(sealed, [*(s[0] for s in sealed[1:]), begins], strict=False):
                 if following is None or following > first:
                     yield from unpacked(path)
             if fd is not None:

@@ -101,19 +101,7 @@ class Writer:
 
     def execute(self, command: Command, *, by: str, wait: bool = True) -> list[Record]:
         """Do what the command asks, or raise why not. With `wait`, what is returned is on disk."""
-        with self._mutex:
-            fresh = self._begin()
-            try:
-                outcome = decide(self._state, command)
-                if isinstance(outcome, Rejection):
-                    raise rejected(outcome)
-                records = self._write(outcome, by) if outcome else []
-            except BaseException:
-                if fresh:
-                    self._end_batch()
-                raise
-            if fresh and not records:
-                self._end_batch()
+        records = self._decide(command, by)
         if records and wait:
             self.sync(records[-1].seq)
         elif records:
@@ -124,7 +112,7 @@ class Writer:
         """As `execute`, for many at once in one event loop: all that is written in one turn shares a sync."""
         import asyncio
 
-        records = self.execute(command, by=by, wait=False)
+        records = self._decide(command, by)
         while records and self._synced < records[-1].seq:
             self._check()
             if self._shared is None or self._shared.done():
@@ -197,6 +185,21 @@ class Writer:
                 self._ledger.close()
 
     # One batch.
+
+    def _decide(self, command: Command, by: str) -> list[Record]:
+        """Decide on the newest state there is, under the lock, and write what was decided."""
+        with self._mutex:
+            fresh = self._begin()
+            records: list[Record] = []
+            try:
+                outcome = decide(self._state, command)
+                if isinstance(outcome, Rejection):
+                    raise rejected(outcome)
+                records = self._write(outcome, by) if outcome else []
+            finally:
+                if fresh and not records:
+                    self._end_batch()
+        return records
 
     def _begin(self) -> bool:
         """Start a batch if none is open; whether this call started it."""

@@ -1,0 +1,78 @@
+"""plan.md: the plan for people. Written from the ledger; nothing reads it back."""
+
+from __future__ import annotations
+
+import re
+
+from headway.core import codec
+from headway.core.lifecycle import progress, statuses
+from headway.core.plan import ArtifactSpec
+from headway.core.state import ArtifactStatus, Position, State
+from headway.projections.saved_execution import SavedExecution
+
+MARK: dict[ArtifactStatus, str] = {
+    "complete": "x",
+    "skipped": "-",
+    "failed": "!",
+    "in_progress": "~",
+    "blocked": " ",
+    "pending": " ",
+}
+_HEADER = re.compile(rb"<!-- headway: event (\d+) ([0-9a-f]{32}), digest ([0-9a-f]{32})\.")
+
+
+def render(execution: SavedExecution) -> bytes:
+    """The bytes of plan.md, led by the position that it reflects and its own digest."""
+    body = _body(execution.state).encode()
+    seq, hash_ = execution.position
+    header = f"<!-- headway: event {seq} {hash_}, digest {codec.digest(body)}. Written from the ledger; edits are not read. -->\n"
+    return header.encode() + body
+
+
+def position_of(opening: bytes) -> Position | None:
+    """The ledger position that a plan.md names."""
+    found = _HEADER.match(opening)
+    return Position(int(found.group(1)), found.group(2).decode()) if found else None
+
+
+def is_intact(data: bytes) -> bool:
+    """Whether the bytes still have the digest that they were written with."""
+    found = _HEADER.match(data)
+    body = data.partition(b"\n")[2]
+    return found is not None and codec.digest(body) == found.group(3).decode()
+
+
+def _body(state: State) -> str:
+    status = statuses(state)
+    done, total = progress(state)
+    title = " ".join(state.goal.split())
+    lines = [
+        f"\n# {title}\n",
+        f"Plan `{state.plan_id}`, version {state.version}: {state.status}, {done} of {total} done.\n",
+    ]
+    if state.profile is not None:
+        locked = ", locked" if state.profile.locked else ""
+        lines.append(f"At most {state.profile.limit} at once{locked}.\n")
+    groups: dict[str, list[ArtifactSpec]] = {}
+    for spec in state.artifacts.values():
+        groups.setdefault(spec.milestone, []).append(spec)
+    for milestone, specs in groups.items():
+        if milestone or len(groups) > 1:
+            lines.append(f"## {milestone or 'Other'}\n")
+        lines += [_artifact(state, spec, status[spec.id]) for spec in specs]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
+    words = [f"- [{MARK[status]}] **{spec.id}**"]
+    if spec.description:
+        words.append(f": {' '.join(spec.description.split())}")
+    notes = [] if status in ("complete", "pending") else [status.replace("_", " ")]
+    if spec.id in state.failed:
+        notes.append(state.failed[spec.id].error.splitlines()[0] if state.failed[spec.id].error else "")
+    if spec.requires:
+        notes.append(f"needs {', '.join(spec.requires)}")
+    if spec.produces:
+        notes.append(", ".join(f"`{path}`" for path in spec.produces))
+    return "".join(words) + (f" ({'; '.join(note for note in notes if note)})" if notes else "")

@@ -1,0 +1,87 @@
+"""Events as sentences, for `log` and for whoever reads over an agent's shoulder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headway.core import events as ev
+
+
+def sentence(record: ev.Record) -> str:
+    """What happened, in one line."""
+    event = record.event
+    match event:
+        case ev.PlanCreated():
+            return f"plan created: {len(event.plan.artifacts)} artifacts for “{_short(event.plan.goal)}”"
+        case ev.GoalChanged():
+            return f"goal changed to “{_short(event.goal)}”"
+        case ev.ProposalTaken():
+            return f"{event.proposal.path} taken in"
+        case ev.ArtifactAdded() | ev.ArtifactUpdated():
+            return (
+                f"{event.type.removeprefix('artifact_')} {_names([s.id for s in event.artifacts])}{_why(event.reason)}"
+            )
+        case ev.ArtifactRemoved() | ev.ArtifactReordered() | ev.ArtifactSkipped() | ev.ArtifactReleased():
+            return f"{event.type.removeprefix('artifact_')} {_names(event.ids)}{_why(event.reason)}"
+        case ev.ProfileSet():
+            return f"profile set: {event.profile.limit} at once"
+        case ev.RunStarted():
+            return f"run {event.run} started: {len(event.stale)} stale, {event.jobs} at once"
+        case ev.ArtifactStarted():
+            return f"started {_names([s.id for s in event.starts])}"
+        case ev.ArtifactCompleted():
+            return f"{event.how} {event.id} in {seconds(event.ms)}"
+        case ev.OutputAccepted():
+            return f"accepted {event.id}{_why(event.reason)}"
+        case ev.ArtifactFailed():
+            return f"failed {event.id}: {_short(event.error)}"
+        case ev.EditPreserved():
+            return f"kept what somebody wrote at {_names([o.path for o in event.outputs])}"
+        case ev.MilestoneCompleted():
+            return f"milestone {event.milestone} completed"
+        case ev.RunPaused():
+            return f"run {event.run} paused: {_short(event.reason)}"
+        case ev.RunCompleted() | ev.RunFailed():
+            return f"run {event.run} {event.type.removeprefix('run_')}"
+        case ev.Snapshot():
+            return "snapshot"
+        case ev.PlanRebuilt():
+            return f"plan rebuilt from {event.source}, unverified{_why(event.reason)}"
+        case ev.PlanImported():
+            return f"plan imported from {event.source}{_why(event.reason)}"
+        case ev.PlanExported():
+            return f"exported to {event.export.path}"
+        case ev.PlanReset() | ev.PlanClosed():
+            return f"plan {event.type.removeprefix('plan_')}{_why(event.reason)}"
+        case ev.LedgerRecovered():
+            lost = ", ".join(f"{n} {name}" for name, n in event.lost.items()) or "no event"
+            return (
+                f"ledger recovered ({event.kind}): {event.length} bytes set aside in {event.quarantine}, holding {lost}"
+            )
+        case ev.LedgerRotated():
+            return f"ledger rotated: events up to {event.sealed.seq} are in {event.segment}"
+        case _:
+            return (event.name if isinstance(event, ev.Unknown) else event.type).replace("_", " ")
+
+
+def seconds(ms: int) -> str:
+    """A duration for people."""
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    minutes, rest = divmod(ms // 1000, 60)
+    return f"{minutes} min {rest} s"
+
+
+def _names(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:4]) + (f" and {len(ids) - 4} more" if len(ids) > 4 else "")
+
+
+def _why(reason: str) -> str:
+    return f" ({_short(reason)})" if reason else ""
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else line[:99] + "…"

@@ -1,0 +1,1 @@
+"""Talking: parse, call the project, show the answer. No rules live here."""

@@ -1,0 +1,61 @@
+"""Errors become words and an exit code here, and nowhere else."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import traceback
+from typing import Any
+
+from headway.errors import BugError, DamageError, DecisionNeeded, HeadwayError, TryLater, UsageError
+
+CODES: tuple[tuple[type[HeadwayError], int], ...] = (
+    (UsageError, 2),
+    (DecisionNeeded, 3),
+    (DamageError, 4),
+    (TryLater, 75),
+    (BugError, 70),
+)
+
+
+def exit_code(error: HeadwayError) -> int:
+    """The exit code of an error, by who can do something about it."""
+    return next((code for kind, code in CODES if isinstance(error, kind)), 70)
+
+
+def leave(error: Exception, screen: Any) -> int:
+    """Show any error; the exit code to leave with."""
+    if isinstance(error, HeadwayError):
+        screen.error(error)
+        return exit_code(error)
+    if isinstance(error, OSError):
+        screen.error(
+            DamageError(
+                "The operating system refused",
+                facts={"error": error.strerror or error, "path": error.filename or "?"},
+                hint="check permissions and free space, then run the command again",
+                code="os",
+            )
+        )
+        return 4
+    screen.error(
+        BugError(
+            "Headway has a bug; nothing that was acknowledged is lost",
+            facts={"error": f"{type(error).__name__}: {error}"},
+            hint="HEADWAY_DEBUG=1 shows where; please report it",
+        )
+    )
+    if os.environ.get("HEADWAY_DEBUG"):
+        traceback.print_exception(error)
+    return 70
+
+
+def unknown_verb(name: str, known: list[str]) -> UsageError:
+    """The error of a verb that does not exist."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return UsageError(
+        f"headway has no verb {name!r}",
+        facts={"did you mean": f"headway {near[0]}"} if near else {},
+        hint="headway --help lists them",
+        code="usage.verb",
+    )

@@ -1,0 +1,111 @@
+"""From a command line to a verb. Knows the list of verbs and how errors leave; what a verb does is its own module."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from typing import Any, NamedTuple
+
+VERSION = "0.1.0"
+
+
+class Verb(NamedTuple):
+    """A verb's place in the overview."""
+
+    name: str
+    help: str
+    group: str
+
+
+VERBS = (
+    Verb("init", "start a project with a plan of a few lines", "Start"),
+    Verb("demo", "watch it work, in a temporary folder", "Start"),
+    Verb("plans", "new, list, show, close: the plans of this project", "Plans"),
+    Verb("profile", "how many artifacts may be made at once: show, set, lock", "Plans"),
+    Verb("reset", "withdraw a plan's progress; its history stays", "Plans"),
+    Verb("log", "what happened", "Look"),
+    Verb("export", "write a plan's checkpoint", "Share"),
+    Verb("import", "take in a checkpoint", "Share"),
+    Verb("doctor", "verify ledgers, blobs and projections, and mend them", "Care"),
+    Verb("schema", "print the JSON Schema of plan files", "Care"),
+    Verb("completion", "print shell completion", "Care"),
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code. Errors are shown here and nowhere else."""
+    words = sys.argv[1:] if argv is None else argv
+    from headway.surfaces.cli.screen import Screen
+
+    screen = Screen(as_json="--json" in words)
+    try:
+        return _dispatch(words, screen)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        screen.note("Interrupted. Nothing is lost.")
+        return 130
+    except Exception as error:  # noqa: BLE001  # the one place where any error becomes words and an exit code
+        from headway.surfaces.cli.exit import leave
+
+        return leave(error, screen)
+
+
+def _dispatch(words: list[str], screen: Any) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        screen.say(overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        screen.say(f"headway {VERSION}")
+        return 0
+    name, rest = words[0], words[1:]
+    if name not in {verb.name for verb in VERBS}:
+        from headway.surfaces.cli.exit import unknown_verb
+
+        raise unknown_verb(name, [verb.name for verb in VERBS])
+    module = load_verb(name)
+    try:
+        args = parser_of(name, module).parse_args(rest)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    code: int = module.run(args, screen)
+    return code
+
+
+def load_verb(name: str) -> Any:
+    """The verb's module; `import` is a keyword, so modules end in an underscore where they must."""
+    return import_module(f"headway.surfaces.cli.verbs.{name + '_' if name == 'import' else name}")
+
+
+def parser_of(name: str, module: Any) -> argparse.ArgumentParser:
+    """The verb's own parser; options that every verb takes come last."""
+    help_line = next(verb.help for verb in VERBS if verb.name == name)
+    parser = argparse.ArgumentParser(
+        prog=f"headway {name}",
+        description=(module.__doc__ or help_line).strip(),
+        formatter_class=_plain,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    return parser
+
+
+def _plain(prog: str) -> argparse.HelpFormatter:
+    """Help of one width everywhere, so that asking for it does not ask the terminal."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=100, max_help_position=32)
+
+
+def overview() -> str:
+    """All verbs, by what one wants to do."""
+    lines = ["headway: make for agent work. Only what changed runs again.", "", "usage: headway VERB [options]"]
+    group = ""
+    for verb in VERBS:
+        if verb.group != group:
+            group = verb.group
+            lines += ["", f"{group}:"]
+        lines.append(f"  {verb.name:<12}{verb.help}")
+    lines += ["", "headway VERB --help says more. Every verb takes --project PATH."]
+    return "\n".join(lines)

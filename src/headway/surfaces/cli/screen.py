@@ -1,0 +1,50 @@
+"""What is shown: text or one JSON document on stdout, messages on stderr, colour only where it can be seen."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from headway.errors import HeadwayError
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+
+
+class Screen:
+    """The one voice of the command line."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        self._colour_out = sys.stdout.isatty() and not plain
+        self._colour_err = sys.stderr.isatty() and not plain
+
+    def say(self, text: str = "") -> None:
+        """A line for people, on stdout; silent when a JSON document is wanted."""
+        if not self.as_json:
+            print(text)
+
+    def answer(self, document: Any) -> None:
+        """The JSON document, when one is wanted."""
+        if self.as_json:
+            import msgspec
+
+            print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+    def note(self, text: str) -> None:
+        """A message beside the answer, on stderr."""
+        print(text, file=sys.stderr)
+
+    def error(self, error: HeadwayError) -> None:
+        """An error in its one shape: what happened, the facts, what to do."""
+        if self.as_json:
+            self.answer({"error": error.to_dict()})
+        first, *rest = str(error).splitlines()
+        print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
+
+    def style(self, text: str, *names: str, err: bool = False) -> str:
+        """Text with colour, where colour can be seen."""
+        if not (self._colour_err if err else self._colour_out):
+            return text
+        return "".join(f"\x1b[{_STYLES[name]}m" for name in names) + text + "\x1b[0m"

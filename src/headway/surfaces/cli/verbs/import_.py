@@ -1,0 +1,26 @@
+"""Take in a checkpoint: as a new plan, or, with --replace, as the state of one that exists."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from headway.surfaces.cli.options import add_json, add_project, project_of
+from headway.surfaces.cli.screen import Screen
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("format", nargs="?", choices=("checkpoint",), default="checkpoint", help="checkpoint")
+    parser.add_argument("path", metavar="PATH", help="a checkpoint file, or the folder that holds PLAN.json")
+    parser.add_argument("--plan-id", metavar="ID", help="import it under another id")
+    parser.add_argument("--replace", action="store_true", help="replace the state of the plan that has this id")
+    add_project(parser)
+    add_json(parser)
+
+
+def run(args: Any, screen: Screen) -> int:
+    saved = project_of(args).import_plan(args.path, plan_id=args.plan_id, replace=args.replace)
+    state = saved.execution.state
+    screen.answer({"plan_id": state.plan_id, "outcome": saved.outcome, "artifacts": len(state.artifacts)})
+    screen.say(f"Plan {state.plan_id} {saved.outcome} from {args.path}: {len(state.artifacts)} artifacts.")
+    return 0

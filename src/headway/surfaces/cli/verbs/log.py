@@ -1,0 +1,42 @@
+"""What happened to a plan, event by event."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from headway.core.events import Record, Unknown
+from headway.projections.story import sentence
+from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
+from headway.surfaces.cli.screen import Screen
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--last", type=int, metavar="N", help="only the last N events")
+    parser.add_argument("--since", type=int, default=1, metavar="SEQ", help="from this event on")
+    add_plan(parser)
+    add_at(parser)
+    add_json(parser)
+
+
+def run(args: Any, screen: Screen) -> int:
+    project = project_of(args)
+    plan_id = plan_of(args, project)
+    records = list(project.log(plan_id, first=args.since, last=args.at))
+    if args.last is not None:
+        records = records[-args.last :] if args.last > 0 else []
+    screen.answer({"plan_id": plan_id, "events": [_document(record) for record in records]})
+    width = len(str(records[-1].seq)) if records else 1
+    for record in records:
+        when = record.ts[:19].replace("T", " ")
+        screen.say(f"{record.seq:>{width}}  {screen.style(when, 'dim')}  {record.by:<8}  {sentence(record)}")
+    return 0
+
+
+def _document(record: Record) -> dict[str, Any]:
+    event = record.event
+    data = event.data if isinstance(event, Unknown) else msgspec.to_builtins(event)
+    name = event.name if isinstance(event, Unknown) else event.type
+    return {"seq": record.seq, "ts": record.ts, "type": name, "by": record.by, "data": data, "hash": record.hash}

@@ -1,0 +1,280 @@
+"""What check_plan says about plans that are wrong, and that it says all of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from headway.core.check import Problem, check_plan
+from headway.core.nearest import Nearest
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+
+
+def plan(*artifacts: ArtifactSpec, **fields: Any) -> PlanSpec:
+    """A plan with a goal."""
+    return PlanSpec(**({"goal": "Build it", "artifacts": artifacts} | fields))
+
+
+def spec(name: str, *requires: str, **fields: Any) -> ArtifactSpec:
+    """An artifact that requires others."""
+    return ArtifactSpec(id=name, requires=requires, **fields)
+
+
+def said(*artifacts: ArtifactSpec, **fields: Any) -> list[str]:
+    """What is said about a plan of these artifacts."""
+    return [str(problem) for problem in check_plan(plan(*artifacts, **fields))]
+
+
+def codes(*artifacts: ArtifactSpec, **fields: Any) -> list[str]:
+    """The codes of the problems of a plan of these artifacts."""
+    return [problem.code for problem in check_plan(plan(*artifacts, **fields))]
+
+
+def test_a_plan_in_order_has_no_problems() -> None:
+    """Recipes, outputs, requirements and settings that fit are not remarked upon."""
+    user = spec("User", produces=("a.py",), run="make {output} {vars.style}", retry=Retry(attempts=3))
+    model = spec("Model", "User", produces=("dist/",), make="tasks:user.model", args={"x": 1}, timeout=2.5)
+    file = spec("File", "User", make="tools/make.py:main", modifies=("a.py",), env=("API_BASE",), complexity=10)
+
+    assert (
+        said(user, model, file, id="rest-api", settings=Settings(vars={"style": "x"}, jobs=1), profile=Profile()) == []
+    )
+
+
+def test_a_problem_reads_as_a_sentence_with_its_line_and_hint() -> None:
+    """Line, message and hint make one line of text; machines get the parts."""
+    problem = Problem(
+        code="plan.missing",
+        message="artifact UserModel requires Usr, which is not in the plan",
+        artifact="UserModel",
+        key="requires",
+        hint="did you mean User?",
+        line=12,
+    )
+
+    assert str(problem) == "line 12: artifact UserModel requires Usr, which is not in the plan (did you mean User?)"
+    assert problem.to_dict() == {
+        "code": "plan.missing",
+        "message": "artifact UserModel requires Usr, which is not in the plan",
+        "artifact": "UserModel",
+        "key": "requires",
+        "hint": "did you mean User?",
+        "line": 12,
+    }
+
+
+def test_a_missing_requirement_names_the_nearest_id() -> None:
+    """A slip in an id is answered with the id that was meant."""
+    assert said(spec("User"), spec("Model", "Usr"), spec("Other", "USER"), spec("Far", "zzz")) == [
+        "artifact Model requires Usr, which is not in the plan (did you mean User?)",
+        "artifact Other requires USER, which is not in the plan (did you mean User?)",
+        "artifact Far requires zzz, which is not in the plan",
+    ]
+
+
+def test_an_id_given_twice_is_a_problem_once() -> None:
+    """The repetition is reported, and not also everything that follows from it."""
+    assert codes(spec("A", produces=("x",)), spec("A", produces=("x",))) == ["plan.duplicate"]
+
+
+@pytest.mark.parametrize("name", ["", " a", "a\nb", "a//b", "../x", "x" * 201])
+def test_a_bad_id_is_a_problem(name: str) -> None:
+    """Ids that could not be shown or stored are refused."""
+    assert "plan.id" in codes(spec(name))
+
+
+def test_requiring_oneself_is_a_problem_of_its_own() -> None:
+    """It is not also reported as a cycle, and it does not hide a cycle."""
+    assert codes(spec("A", "A")) == ["plan.self"]
+    assert codes(spec("A", "A", "B"), spec("B", "A")) == ["plan.self", "plan.cycle"]
+
+
+def test_a_cycle_is_shown_as_a_path() -> None:
+    """What is required stands before what requires it, and the first comes again at the end."""
+    (message,) = said(spec("A", "C"), spec("B", "A"), spec("C", "B"), spec("D", "C"))
+
+    assert message.startswith("artifacts require each other in a cycle: ")
+    assert "A → B → C → A" in message or "B → C → A → B" in message or "C → A → B → C" in message
+
+
+def test_a_long_cycle_is_shown_in_part() -> None:
+    """A cycle through a thousand artifacts does not fill the screen."""
+    ring = [spec(f"n{i}", f"n{(i + 1) % 1000}") for i in range(1000)]
+
+    (message,) = said(*ring)
+
+    assert "988 more" in message
+    assert len(message) < 250
+
+
+def test_two_artifacts_cannot_produce_one_path() -> None:
+    """However the path is spelled."""
+    assert said(spec("A", produces=("out/x",)), spec("B", produces=("./out//x",))) == [
+        "artifacts A and B both produce out/x (one path has one producer; others may list it under modifies)"
+    ]
+    assert codes(spec("A", produces=("a",)), spec("B", produces=("a",))) == ["plan.producers"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("dist/", "dist/x"), ("dist/x/y", "dist/"), ("dist/", "dist/sub/"), ("dist", "dist/"), ("dist", "dist/x")],
+)
+def test_outputs_of_two_artifacts_cannot_overlap(first: str, second: str) -> None:
+    """A folder is everything in it, and a file has nothing in it."""
+    (problem,) = check_plan(plan(spec("A", produces=(first,)), spec("B", produces=(second,))))
+
+    assert problem.code == "plan.producers"
+    assert "overlaps" in problem.message
+
+
+def test_neighbouring_outputs_do_not_overlap() -> None:
+    """A common beginning of two names is not a common folder."""
+    assert said(spec("A", produces=("dist/", "a/b")), spec("B", produces=("dist2/x", "dist.txt", "a/c"))) == []
+
+
+def test_one_artifact_names_a_path_once() -> None:
+    """The same path twice is a slip; a file inside its own folder is not."""
+    assert said(spec("A", produces=("x", "./x"))) == ["artifact A produces x twice (name it once)"]
+    assert said(spec("A", produces=("dist/", "dist/x"))) == []
+    assert codes(spec("A", produces=("dist", "dist/x"))) == ["plan.producers"]
+
+
+def test_a_path_is_produced_or_modified_but_not_both_by_one_artifact() -> None:
+    """Others may modify what one produces."""
+    assert codes(spec("A", produces=("x",), modifies=("./x",))) == ["plan.output"]
+    assert codes(spec("A", produces=("d/",), modifies=("d/x",))) == ["plan.output"]
+    assert codes(spec("A", produces=("x",)), spec("B", "A", modifies=("x",)), spec("C", "A", modifies=("x",))) == []
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "~/x", "", ".", ".git/x", ".headway/x", "a\0b", "out/*.txt"])
+def test_outputs_stay_inside_the_project(path: str) -> None:
+    """Produced and modified paths alike."""
+    assert "plan.path" in codes(spec("A", produces=(path,)))
+    assert "plan.path" in codes(spec("A", modifies=(path,)))
+
+
+def test_a_recipe_is_a_command_or_a_function() -> None:
+    """Not both, and arguments need a function."""
+    assert codes(spec("A", run="x", make="m:f")) == ["plan.recipe"]
+    assert codes(spec("A", run="x", args={"a": 1})) == ["plan.args"]
+    assert codes(spec("A", args={"a": 1})) == ["plan.args"]
+
+
+@pytest.mark.parametrize("make", ["m:f", "pkg.mod:f", "pkg.mod:Class.method", "tools/a.py:f", "a.py:f"])
+def test_a_function_is_named_by_its_module_or_file(make: str) -> None:
+    """Dotted modules, dotted names and paths to files of the project."""
+    assert said(spec("A", make=make)) == []
+
+
+@pytest.mark.parametrize("make", ["f", "m:", ":f", "m f:g", "m:f()", "a/b:f", "m..n:f", "../a.py:f", "m:f:g", "1m:f"])
+def test_what_does_not_name_a_function_is_a_problem(make: str) -> None:
+    """Anything else is refused with the two forms."""
+    assert codes(spec("A", make=make)) == ["plan.make"]
+
+
+def test_placeholders_are_checked_in_run_and_verify() -> None:
+    """A near miss, a missing input, a missing variable and a missing output each say so, with the key."""
+    problems = check_plan(plan(spec("A", run="{ouput} {inputs.X} {vars.q}", verify="test -f {output}")))
+
+    assert [(p.key, p.value) for p in problems] == [
+        ("run", "{ouput}"), ("run", "{inputs.X}"), ("run", "{vars.q}"), ("verify", "{output}"),
+    ]  # fmt: skip
+    assert {p.code for p in problems} == {"plan.placeholder"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"settings": Settings(jobs=0)}, "jobs"),
+        ({"settings": Settings(timeout=0)}, "timeout"),
+        ({"settings": Settings(timeout=float("inf"))}, "timeout"),
+        ({"settings": Settings(complexity=11)}, "complexity"),
+        ({"settings": Settings(retry=Retry(attempts=0))}, "retry.attempts"),
+        ({"settings": Settings(retry=Retry(attempts=101))}, "retry.attempts"),
+        ({"settings": Settings(retry=Retry(backoff=-0.1))}, "retry.backoff"),
+        ({"settings": Settings(retry=Retry(backoff=float("nan")))}, "retry.backoff"),
+        ({"profile": Profile(max_concurrent_tasks=0)}, "profile.max_concurrent_tasks"),
+        ({"profile": Profile(max_concurrent_tasks=65)}, "profile.max_concurrent_tasks"),
+        ({"artifacts": (spec("A", complexity=0),)}, "complexity"),
+        ({"artifacts": (spec("A", timeout=-1),)}, "timeout"),
+        ({"artifacts": (spec("A", retry=Retry(attempts=1000)),)}, "retry.attempts"),
+    ],
+)
+def test_numbers_have_their_ranges(fields: dict[str, Any], key: str) -> None:
+    """Of the plan and of its artifacts."""
+    (problem,) = check_plan(plan(**fields))
+
+    assert (problem.code, problem.key) == ("plan.range", key)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"settings": Settings(retry=Retry(attempts=1, backoff=0)), "profile": Profile(max_concurrent_tasks=1)},
+        {"settings": Settings(retry=Retry(attempts=100), complexity=1), "profile": Profile(max_concurrent_tasks=64)},
+    ],
+)
+def test_the_ends_of_a_range_belong_to_it(fields: dict[str, Any]) -> None:
+    """One attempt, a hundred attempts, 64 tasks: all allowed."""
+    assert said(**fields) == []
+
+
+def test_a_plan_needs_a_goal_and_a_sound_id() -> None:
+    """Blanks are no goal; no id at all is fine."""
+    assert codes(goal="  ") == ["plan.goal"]
+    assert codes(id="../x") == ["plan.id"]
+    assert codes(id="") == []
+
+
+@pytest.mark.parametrize("name", ["A=B", "1A", "", "A B", "$A"])
+def test_environment_variables_are_given_by_name(name: str) -> None:
+    """In the plan and in an artifact."""
+    assert codes(settings=Settings(env=(name,))) == ["plan.env"]
+    assert codes(spec("A", env=(name,))) == ["plan.env"]
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    """One wrong thing does not hide another."""
+    found = codes(
+        spec("A", "A", "Z", produces=("../x",), run="{ouput}", make="x", args={"a": 1}),
+        spec("A"),
+        spec("B", "C", produces=("y",)),
+        spec("C", "B", produces=("y",), timeout=0),
+        goal="",
+        settings=Settings(jobs=0, env=("A=B",)),
+    )
+
+    assert sorted(found) == [
+        "plan.cycle", "plan.duplicate", "plan.env", "plan.goal", "plan.make", "plan.missing", "plan.path",
+        "plan.placeholder", "plan.producers", "plan.range", "plan.range", "plan.recipe", "plan.self",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", ["chain", "missing", "nested"])
+def test_a_hundred_thousand_artifacts_are_checked_in_one_go(shape: str) -> None:
+    """No recursion, and nothing that grows with the square: a generous bound that a quadratic check would miss."""
+    count = 100_000
+    if shape == "chain":
+        artifacts = [spec(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(count)]
+    elif shape == "missing":
+        artifacts = [spec(f"n{i}", f"gone{i}") for i in range(count)]
+    else:
+        artifacts = [spec(f"n{i}", produces=(f"out/{i % 100}/{i}.txt",)) for i in range(count)]
+    start = time.perf_counter()
+
+    found = check_plan(plan(*artifacts))
+
+    assert len(found) == (count if shape == "missing" else 0)
+    assert time.perf_counter() - start < 60
+
+
+def test_looking_for_near_words_stops_when_its_budget_is_spent() -> None:
+    """Equal but for case is always found; other likenesses only while comparisons are left."""
+    nearest = Nearest(["User", "Model"], comparisons=2)
+
+    assert nearest.of("Usr") == "User"
+    assert nearest.of("Modle") == ""
+    assert nearest.of("MODEL") == "Model"
+    assert nearest.of("Usr") == "User"

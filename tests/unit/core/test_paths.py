@@ -1,0 +1,108 @@
+"""Output paths: one spelling each, and a reason for each that is refused."""
+
+from __future__ import annotations
+
+import posixpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core.paths import is_folder, is_glob, normalise, output_problem, parents
+
+PATHS = st.lists(st.sampled_from(["a", "b", ".c", ".", "..", ""]), min_size=1, max_size=7).map("/".join)
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("a/b", "a/b"),
+        ("./a//b", "a/b"),
+        ("a/./b", "a/b"),
+        ("dist/", "dist/"),
+        ("./dist//", "dist/"),
+        ("dist/.", "dist/"),
+        ("a/../b", "b"),
+        ("a/..", "./"),
+        (".", "./"),
+        ("../x", "../x"),
+        ("a/../../x", "../x"),
+        ("/etc//x", "/etc/x"),
+        (".github/x", ".github/x"),
+        ("back\\slash", "back\\slash"),
+        ("", ""),
+    ],
+)
+def test_a_path_has_one_spelling(written: str, normal: str) -> None:
+    """Dots and doubled slashes go, a trailing slash stays, and what leaves the project is not hidden."""
+    assert normalise(written) == normal
+
+
+@given(PATHS)
+def test_normalising_twice_changes_nothing_more(path: str) -> None:
+    """The normal form is its own normal form."""
+    assert normalise(normalise(path)) == normalise(path)
+
+
+@given(PATHS.filter(lambda path: not path.startswith("/") and path != ""))
+def test_the_normal_form_names_the_same_path_as_posix_does(path: str) -> None:
+    """Trailing slashes apart, the standard library agrees."""
+    assert posixpath.normpath(normalise(path)) == posixpath.normpath(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", "empty"),
+        ("   ", "empty"),
+        ("/etc/passwd", "absolute"),
+        ("~/x", "'~'"),
+        ("../x", "outside the project"),
+        ("a/../../x", "outside the project"),
+        ("..", "outside the project"),
+        (".", "the project itself"),
+        ("a/..", "the project itself"),
+        (".headway/plans/x", "inside .headway/"),
+        ("./a/../.git/hooks/x", "inside .git/"),
+        (".GIT/config", "inside .GIT/"),
+        (".headway", "inside .headway/"),
+        ("a\0b", "control characters"),
+        ("a\nb", "control characters"),
+        ("a\ud800b", "control characters"),
+        ("a/" * 600, "longer than 1024 bytes"),
+        ("ä" * 128, "a name longer than 255 bytes"),
+    ],
+)
+def test_a_path_that_cannot_be_an_output_is_refused_with_its_reason(path: str, reason: str) -> None:
+    """Whatever is outside, protected, unprintable or too long is named as such."""
+    assert reason in output_problem(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["a", "a/b.txt", "dist/", "ä/ö", ".github/x", "a b", "pages/[id].tsx", "x\\y", "..a/b"]
+)
+def test_an_ordinary_path_can_be_an_output(path: str) -> None:
+    """Hidden files, blanks, brackets and backslashes are ordinary."""
+    assert output_problem(path) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("*.sql", True), ("a/**/b", True), ("a?", True), ("[ab].c", True), ("a/b.c", False), ("a[", False), ("[]", False)],
+)
+def test_a_pattern_is_told_from_a_path(path: str, expected: bool) -> None:
+    """Stars, question marks and bracketed sets make a pattern."""
+    assert is_glob(path) is expected
+
+
+def test_a_folder_is_named_by_its_trailing_slash() -> None:
+    """`dist/` is a folder, `dist` is a file."""
+    assert is_folder("dist/")
+    assert not is_folder("dist")
+
+
+def test_parents_are_the_folders_above_a_path() -> None:
+    """From the outermost to the nearest, for files and folders alike."""
+    assert parents("a/b/c") == ["a", "a/b"]
+    assert parents("a/b/") == ["a"]
+    assert parents("a") == []

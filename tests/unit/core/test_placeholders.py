@@ -1,0 +1,132 @@
+"""Placeholders: what is replaced, what stays, and what is nearly one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core.placeholders import Offer, Placeholder, faults, find, substitute
+
+ALL = Offer(outputs=2, inputs=("X", "ch1/write"), variables={"style": 1})
+NONE = Offer(outputs=0, inputs=(), variables=())
+
+
+def shown(placeholder: Placeholder) -> str:
+    """A stand-in for a value, so that tests see what was asked for."""
+    return f"<{placeholder.name}:{placeholder.key}>"
+
+
+@pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        ("cc -o {output}", "cc -o <output:>"),
+        ("touch {outputs}", "touch <outputs:>"),
+        ("{outputs.0} {outputs.1}", "<outputs:0> <outputs:1>"),
+        ("cat {inputs.X}", "cat <inputs:X>"),
+        ("cat {inputs[ch1/write]}", "cat <inputs:ch1/write>"),
+        ("cat {inputs[my id]}", "cat <inputs:my id>"),
+        ("cat {sources}", "cat <sources:>"),
+        ("echo {id}{contract}", "echo <id:><contract:>"),
+        ("--style {vars.style}", "--style <vars:style>"),
+        ('{"path":{output}}', '{"path":<output:>}'),
+    ],
+)
+def test_documented_placeholders_are_replaced(command: str, result: str) -> None:
+    """Each is handed to the caller with its name and key, and its value put in its place."""
+    assert substitute(command, shown) == result
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "awk '{print $1}'",
+        "echo {a,b} {1..3} {} ${HOME} ${id} ${output}",
+        "find . -exec ls {} +",
+        "python -c \"print(f'{x} {i} {args.x} {name!r} {resources}')\"",
+        "docker inspect --format '{{.Id}} {{output}} {{ id }}'",
+        "curl -d '{\"id\": 1}'",
+        "{ id; }",
+        "jq '{id: .x}'",
+        "echo {output:>3}",
+        "no braces at all",
+        "",
+    ],
+)
+def test_every_other_brace_stays_as_written(command: str) -> None:
+    """Braces of shells, templates and other languages are neither replaced nor complained about."""
+    assert substitute(command, shown) == command
+    assert faults(command, NONE) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{ouput}", "{output}"),
+        ("{outptu}", "{output}"),
+        ("{Output}", "{output}"),
+        ("{ output }", "{output}"),
+        ("{output.0}", "{outputs.0}"),
+        ("{outputs[0]}", "{outputs.0}"),
+        ("{outputs.x}", "{outputs} or {outputs.0}"),
+        ("{ouputs}", "{outputs}"),
+        ("{input.X}", "{inputs.X}"),
+        ("{input[X]}", "{inputs[X]}"),
+        ("{inputs}", "{inputs.X} or {inputs[X]}"),
+        ("{inputs.}", "{inputs.X} or {inputs[X]}"),
+        ("{source}", "{sources}"),
+        ("{ID}", "{id}"),
+        ("{contrct}", "{contract}"),
+        ("{var.x}", "{vars.x}"),
+        ("{vars[x]}", "{vars.x}"),
+        ("${vars.x}", "{vars.x}"),
+    ],
+)
+def test_a_near_miss_is_a_fault_that_says_what_was_meant(written: str, meant: str) -> None:
+    """A slip of the finger is not passed on as a literal."""
+    (fault,) = faults(f"echo {written}", ALL)
+
+    assert fault.text in written
+    assert meant in fault.hint
+    assert find(f"echo {written}") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("{output}", "nothing is produced"),
+        ("{outputs}", "nothing is produced"),
+        ("{inputs.X}", "X is not required"),
+        ("{inputs[ch1/write]}", "ch1/write is not required"),
+        ("{vars.style}", "there is no variable style"),
+    ],
+)
+def test_a_placeholder_without_a_value_is_a_fault(command: str, message: str) -> None:
+    """The same command is in order where the artifact has what it asks for."""
+    (fault,) = faults(command, NONE)
+
+    assert message in fault.message
+    assert faults(command, ALL) == []
+
+
+def test_an_output_out_of_range_is_a_fault() -> None:
+    """Outputs are counted from zero."""
+    assert faults("{outputs.0} {outputs.1}", ALL) == []
+    assert [fault.text for fault in faults("{outputs.2} {outputs.3}", ALL)] == ["{outputs.2}", "{outputs.3}"]
+
+
+def test_a_command_shows_all_its_faults_in_order() -> None:
+    """One look is enough to mend it."""
+    found = faults("{ouput} {inputs.Y} {vars.q} {output}", ALL)
+
+    assert [fault.text for fault in found] == ["{ouput}", "{inputs.Y}", "{vars.q}"]
+
+
+@given(st.text(alphabet="{}$[]. aoutpinsvrdc0x", max_size=60))
+def test_positions_are_those_of_the_text(command: str) -> None:
+    """Replacing every placeholder by its own text gives the command again, whatever it is."""
+    assert substitute(command, lambda placeholder: placeholder.text) == command
+    assert all(command[p.start : p.end] == p.text for p in find(command))
+    assert {p.text for p in find(command)}.isdisjoint(
+        f.text for f in faults(command, Offer(10**6, (), ())) if "not a" in f.message
+    )
