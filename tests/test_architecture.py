@@ -25,7 +25,7 @@ LAYERS = (
     {"engine", "interop"},
     {"history"},
     {"project"},
-    {"doctor"},
+    {"doctor", "work"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

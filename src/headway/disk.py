@@ -5,9 +5,11 @@ Knows file descriptors and folders; never what is written. Ledgers and blobs wri
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -60,7 +62,12 @@ class RealDisk:
         os.unlink(path)
 
 
-_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+def _flush_drive(fd: int) -> None:
+    """macOS: fsync leaves bytes in the drive's cache; this does not."""
+    fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined, unused-ignore]  # macOS only
+
+
+_fdatasync = _flush_drive if hasattr(fcntl, "F_FULLFSYNC") else os.fdatasync
 REAL = RealDisk()
 
 
@@ -90,10 +97,23 @@ def make_folders(disk: Disk, path: str) -> None:
         disk.sync_folder(os.path.dirname(folder) or ".")
 
 
-def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool) -> None:
-    """Put a whole file in place by one rename: a reader sees the old file or the new one, never half of either."""
-    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    fd = disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+def sync_folders(disk: Disk, path: str, *, above: int) -> None:
+    """Sync a folder and some above it: whoever made them may have died before it did so."""
+    disk.sync_folder(path)
+    for _ in range(above):
+        path = os.path.dirname(os.path.abspath(path))
+        with suppress(PermissionError):
+            disk.sync_folder(path)
+
+
+def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool, temporary: str = "") -> None:
+    """Put a whole file in place by one rename: a reader sees the old file or the new one, never half of either.
+
+    Who holds a lock may name the `temporary` file, so that a killed process leaves at most one behind.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if temporary else os.O_EXCL)
+    temporary = temporary or f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    fd = disk.open(temporary, flags)
     try:
         try:
             offset = 0
@@ -106,7 +126,7 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool)
             disk.close(fd)
         disk.replace(temporary, path)
     except BaseException:
-        if os.path.exists(temporary):
+        with suppress(OSError):
             disk.remove(temporary)
         raise
     if durable:

@@ -6,24 +6,35 @@ Examining never writes. Mending deletes nothing: whatever cannot be believed is 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+import msgspec
+
+from headway.core.events import ArtifactCompleted, OutputAccepted
 from headway.core.state import Position, State
-from headway.errors import HeadwayError
+from headway.disk import REAL, Disk
+from headway.errors import DamageError, FormatTooNew, HeadwayError
+from headway.files.identity import NAME as PROJECT_FILE
+from headway.files.identity import read_identity
+from headway.files.outputs import LARGEST
 from headway.ledger import repair
 from headway.ledger.base import Finding
-from headway.ledger.recovery import now, quarantine
+from headway.ledger.recovery import move_aside, now
 from headway.project import Project
 from headway.projections.drift import adoption
-from headway.projections.plan_files import CHECKPOINT, VIEWS
+from headway.projections.plan_files import Drift, Kind
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder
 
-Drift = Literal["adopt", "discard"]
+Answer = Literal["adopt", "discard"]
+REPAIR = "headway doctor --repair"
+SHOWN = 20
+"""How many differences of one file a finding spells out."""
 
 
 class Diagnosis(NamedTuple):
-    """One thing that is wrong, and where."""
+    """One thing that is wrong, and with which plan; "" for what belongs to the whole project."""
 
     plan_id: str
     finding: Finding
@@ -36,65 +47,124 @@ class Diagnosis(NamedTuple):
 class Doctor:
     """Examines and mends one project."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, *, disk: Disk = REAL) -> None:
         self.project = project
+        self._disk = disk
 
     def examine(self, plan_id: str | None = None) -> list[Diagnosis]:
-        """Everything that is not as it should be."""
-        found: list[Diagnosis] = []
-        for name in [plan_id] if plan_id else self.project.plan_ids():
+        """Everything that is not as it should be: with one plan, or with the whole project."""
+        if plan_id is not None:
+            return [Diagnosis(plan_id, finding) for finding in self._plan(self.project.folder(plan_id))]
+        found = [Diagnosis("", finding) for finding in self._identity()]
+        for name in self.project.plan_ids():
             found += [Diagnosis(name, finding) for finding in self._plan(self.project.folder(name))]
-        if plan_id is None:
-            found += [Diagnosis("", finding) for finding in self._blobs()]
-        return found
+        return found + [Diagnosis("", finding) for finding in self._blobs()]
 
-    def repair(self, plan_id: str | None = None, *, drift: Drift | None = None) -> list[str]:
+    def repair(self, plan_id: str | None = None, *, drift: Answer | None = None) -> list[str]:
         """Mend what can be mended; a sentence for each thing done, naming what it cost."""
-        done: list[str] = []
+        done = self._mend_identity()
         for name in [plan_id] if plan_id else self.project.plan_ids():
-            folder = self.project.folder(name)
-            if repair.examine(folder.ledger()):
-                done += [f"{name}: {line}" for line in self._mend_ledger(folder)]
-            execution = folder.load()
-            if execution is not None:
-                done += [f"{name}: {line}" for line in self._mend_projections(folder, execution, drift)]
+            done += [f"{name}: {line}" for line in self._mend(self.project.folder(name), drift)]
         return done
+
+    # The project.
+
+    def _identity(self) -> Iterator[Finding]:
+        try:
+            read_identity(self.project.home)
+        except DamageError as error:
+            message = f"{error.message}: {error.facts['reason']}"
+            yield Finding(error.error_code, message, "nothing: the ledgers know the project's id", REPAIR)
+
+    def _mend_identity(self) -> list[str]:
+        if not list(self._identity()):
+            return []
+        path = os.path.join(self.project.home, PROJECT_FILE)
+        kept = move_aside(self._disk, self.project.home, path, _label(PROJECT_FILE))
+        return [f"{PROJECT_FILE} written again, with id {self.project.identify()}; the damaged one is {kept}."]
+
+    def _blobs(self) -> Iterator[Finding]:
+        for name, what in self.project.blobs.verify():
+            yield Finding(
+                "blob.damaged",
+                f"Blob {name} is not what it was: {what}",
+                "it cannot be restored from here; what is on disk with this digest still counts",
+                "put .headway/blobs back from a backup",
+            )
 
     # One plan.
 
     def _plan(self, folder: PlanFolder) -> list[Finding]:
-        found = repair.examine(folder.ledger())
+        try:
+            found = repair.examine(folder.ledger())
+            execution = folder.load()
+        except FormatTooNew as error:
+            return [_from(error, "nothing: it was not touched", error.hint)]
+        except HeadwayError as error:
+            found = repair.examine(folder.ledger()) if isinstance(error, DamageError) else []
+            return found or [_from(error, "the plan, until it can be read again", error.hint or REPAIR)]
+        except OSError as error:
+            message = f"{error.filename or folder.path}: {error.strerror or error}"
+            cost, mend = "the plan, until it can be read again", "give this user permission to read it"
+            return [Finding("plan.unreadable", message, cost, mend)]
+        if execution is None:
+            return found
+        return [*found, *self._projections(folder, execution), *self._missing_blobs(folder, execution)]
+
+    def _projections(self, folder: PlanFolder, execution: SavedExecution) -> Iterator[Finding]:
+        for kind, drift in folder.files.drift(execution).items():
+            shown = "; ".join(map(str, drift.differences[:SHOWN]))
+            more = len(drift.differences) - SHOWN
+            answer = f"{REPAIR} --plan-id {folder.plan_id} --drift"
+            yield Finding(
+                "projection.drift",
+                f"{kind.name} was edited by hand: {shown}{f'; and {more} more' if more > 0 else ''}",
+                "nothing: the ledger counts, and the file is left alone until you decide",
+                f"{answer} discard (a copy is kept)" + (f", or {answer} adopt (as events)" if kind.is_json else ""),
+            )
+
+    def _missing_blobs(self, folder: PlanFolder, execution: SavedExecution) -> Iterator[Finding]:
+        """What this ledger recorded and the blobs should have; an imported plan's bytes stayed where it came from."""
+        state, blobs = execution.state, self.project.blobs
+        if state.proposal is not None and not blobs.has(state.proposal.blob):
+            yield Finding(
+                "blob.missing",
+                f"What {state.proposal.path} said when it was last taken in is gone",
+                "the next change of the file cannot be told from a change of the ledger",
+                f"headway plans new {state.proposal.path} --take file (or ledger)",
+            )
+        own = {
+            record.event.id: record.seq
+            for record in folder.history()
+            if isinstance(record.event, ArtifactCompleted | OutputAccepted)
+        }
+        lost = [
+            artifact_id
+            for artifact_id, done in state.completed.items()
+            if own.get(artifact_id) == done.seq
+            and any(output.size <= LARGEST and not blobs.has(output.digest) for output in done.outputs)
+        ]
+        if lost:
+            shown = " ".join(lost[:SHOWN])
+            more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+            yield Finding(
+                "blob.missing",
+                f"The outputs of {shown.replace(' ', ', ')}{more} are not among the blobs",
+                "they cannot be restored from here; what is on disk with their digest still counts",
+                f"put .headway/blobs back from a backup, or headway run --rerun {shown}",
+            )
+
+    def _mend(self, folder: PlanFolder, answer: Answer | None) -> list[str]:
+        done = self._mend_ledger(folder) if repair.examine(folder.ledger()) else []
         try:
             execution = folder.load()
-        except HeadwayError as error:
-            return found or [Finding(error.error_code, error.message, repair="headway doctor --repair")]
-        return found + (self._projections(folder, execution) if execution else [])
-
-    def _projections(self, folder: PlanFolder, execution: SavedExecution) -> list[Finding]:
-        found = []
-        for name, differences in folder.files.drift(execution).items():
-            shown = "; ".join(str(d) for d in differences[:20])
-            more = f"; and {len(differences) - 20} more" if len(differences) > 20 else ""
-            found.append(
-                Finding(
-                    "projection.drift",
-                    f"{name} was edited by hand: {shown}{more}",
-                    cost="nothing: the ledger counts",
-                    repair="headway doctor --repair --drift adopt (as events), or --drift discard (a copy is kept)",
-                )
-            )
-        return found
-
-    def _blobs(self) -> list[Finding]:
-        return [
-            Finding(
-                "blob.damaged",
-                f"Blob {name}: {what}",
-                cost="it cannot be restored from here; what is on disk with this digest still counts",
-                repair="put the file back from a backup",
-            )
-            for name, what in self.project.blobs.verify()
-        ]
+        except HeadwayError:
+            return done  # what could not be mended is found again, and said, by the next look
+        if execution is None:
+            return done
+        if answer is not None:
+            done += self._mend_projections(folder, execution, answer)
+        return done
 
     def _mend_ledger(self, folder: PlanFolder) -> list[str]:
         def rescue() -> tuple[str, State, Position | None] | None:
@@ -107,47 +177,46 @@ class Doctor:
             plan_id=folder.plan_id,
             project_id=self.project.identify(),
             witnesses=folder.files.witnesses,
+            disk=self._disk,
         )
-        self._set_projections_aside(folder)
         execution = folder.load()
         if execution is not None:
-            folder.files.refresh(execution, VIEWS + CHECKPOINT)
+            for kind in folder.files.strangers():
+                kept = self._set_aside(folder, kind)
+                done.append(f"{kind.name} names an event that the ledger does not have; it is {kept} now.")
+            folder.files.refresh(execution)
         return done
 
-    def _mend_projections(self, folder: PlanFolder, execution: SavedExecution, drift: Drift | None) -> list[str]:
-        edited = folder.files.drift(execution)
-        if not edited or drift is None:
-            return []
+    def _mend_projections(self, folder: PlanFolder, execution: SavedExecution, answer: Answer) -> list[str]:
         done = []
-        if drift == "adopt" and "plan.json" in edited:
-            done += self._adopt(folder, execution)
-        for name in edited:
-            copy = self._set_aside(folder, name)
-            done.append(f"{name} written from the ledger again; the edited one is {copy}")
+        for kind, drift in folder.files.drift(execution).items():
+            if answer == "adopt" and kind.is_json:
+                done += self._adopt(folder, kind, drift)
+            done.append(f"{kind.name} written from the ledger again; the edited one is {self._set_aside(folder, kind)}.")
         current = folder.load()
-        if current is not None:
-            folder.files.refresh(current, VIEWS + CHECKPOINT)
+        if current is not None and done:
+            folder.files.refresh(current)
         return done
 
-    def _adopt(self, folder: PlanFolder, execution: SavedExecution) -> list[str]:
-        with open(os.path.join(folder.path, "plan.json"), "rb") as file:
-            wanted = adoption(file.read(), execution)
-        self.project.change(folder.plan_id, wanted.change, wanted.profile)
-        done = ["plan.json adopted: goal, structure and profile are events now"]
-        return done + [f"not adopted: {refused}" for refused in wanted.refused]
-
-    def _set_projections_aside(self, folder: PlanFolder) -> None:
-        """After a repair the old projections may name events that are gone; copies of them are kept."""
-        for kind in VIEWS + CHECKPOINT:
-            if os.path.exists(os.path.join(folder.path, kind.name)):
-                self._set_aside(folder, kind.name)
-
-    def _set_aside(self, folder: PlanFolder, name: str) -> str:
-        path = os.path.join(folder.path, name)
-        with open(path, "rb") as file:
+    def _adopt(self, folder: PlanFolder, kind: Kind, drift: Drift) -> list[str]:
+        with open(folder.files.path(kind), "rb") as file:
             data = file.read()
-        label = f"{now().replace(':', '')}-{name.replace('/', '-')}"
-        reason: dict[str, object] = {"kind": "projection", "file": name, "set aside": now()}
-        kept = quarantine(folder.disk, folder.path, label, reason, [data])
-        folder.disk.remove(path)
-        return kept
+        current = self.project.show(folder.plan_id)
+        merged, refused = adoption(data, drift.written, current)
+        change = msgspec.structs.replace(merged.change, reason=f"adopted from {kind.name}")
+        profile = merged.profile if merged.profile != current.state.profile else None
+        self.project.change(folder.plan_id, change, profile)
+        done = [f"{kind.name} adopted: its goal, artifacts, settings and profile are events now."]
+        return done + [f"not adopted, because it is no plan but progress or derived: {r}." for r in refused]
+
+    def _set_aside(self, folder: PlanFolder, kind: Kind) -> str:
+        return move_aside(self._disk, folder.path, folder.files.path(kind), _label(kind.name))
+
+
+def _label(name: str) -> str:
+    return f"{now().replace(':', '')}-{name.replace('/', '-')}"
+
+
+def _from(error: HeadwayError, cost: str, mend: str) -> Finding:
+    facts = ", ".join(f"{name} {value}" for name, value in error.facts.items())
+    return Finding(error.error_code, f"{error.message} ({facts})" if facts else error.message, cost, mend)

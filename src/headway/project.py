@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-import tomllib
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from headway.core.check import Problem, check_plan
+from headway.core.check import RANGES, Problem, check_plan
 from headway.core.codec import digest
 from headway.core.commands import (
     ChangePlan,
@@ -24,28 +24,28 @@ from headway.core.commands import (
     SetProfile,
     TakeProposal,
 )
+from headway.core.decide import Rejection, decide
 from headway.core.events import Record
-from headway.core.ids import hash_goal
+from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec, Profile
-from headway.core.state import Export, Proposal
-from headway.disk import REAL, Disk, make_folders, write_file
-from headway.errors import FormatTooNew, NotFound, PlanInvalid, UsageError
+from headway.core.state import Export, Proposal, State
+from headway.disk import REAL, Disk
+from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.blobs import Blobs
-from headway.files.planfile import ParsedPlan, parse_plan
+from headway.files.given import read_given
+from headway.files.identity import HOME, find_root, read_identity, write_identity
 from headway.ledger.recovery import now
-from headway.projections import markdown, saved_execution
+from headway.ledger.writer import rejected
+from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
-from headway.store import PlanFolder, PlanStore, PlanVersion
+from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 
-FORMAT = 1
-HOME = ".headway"
 PLAN_FILES = ("headway.yaml", "headway.json")
-_ID_LINE = re.compile(rb"""(?m)^id:[ \t]*["']?([A-Za-z0-9][A-Za-z0-9._-]{0,63})["']?[ \t]*(?:#.*)?\r?$""")
-MARKERS = (f"{HOME}/project.json", "headway.toml", "headway.yaml")
+_ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
 
 
 class Saved(NamedTuple):
-    """What became of a plan file that was handed in."""
+    """What became of a plan that was handed in."""
 
     execution: SavedExecution
     outcome: Literal["created", "updated", "unchanged"]
@@ -56,25 +56,26 @@ class Saved(NamedTuple):
 class Project:
     """One repository: its plans, their ledgers, its blobs."""
 
-    def __init__(self, root: str | os.PathLike[str], *, by: str = "api", disk: Disk = REAL) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, by: str = "api", disk: Disk = REAL, notice: Notice = keep_quiet
+    ) -> None:
         self.root = os.path.abspath(os.fspath(root))
         self.home = os.path.join(self.root, HOME)
         self.by = by
         self._disk = disk
         self.blobs = Blobs(os.path.join(self.home, "blobs"), disk=disk)
-        self.store = PlanStore(os.path.join(self.home, "plans"), blobs=self.blobs, disk=disk)
+        self.store = PlanStore(os.path.join(self.home, "plans"), blobs=self.blobs, disk=disk, notice=notice)
+        with suppress(DamageError):  # the ledgers stand without it; a newer format is refused before anything is read
+            read_identity(self.home)
 
     @classmethod
-    def locate(cls, start: str | os.PathLike[str], *, home: str = "", by: str = "api") -> Project:
-        """The project that a folder belongs to: the nearest marked folder, else the Git root, else the folder itself."""
-        return cls(find_root(os.path.abspath(os.fspath(start)), home=home), by=by)
+    def locate(
+        cls, start: str | os.PathLike[str], *, home: str = "", by: str = "api", notice: Notice = keep_quiet
+    ) -> Project:
+        """The project that a folder belongs to: the nearest marked one above, else the Git root, else itself."""
+        return cls(find_root(os.path.abspath(os.fspath(start)), home=home), by=by, notice=notice)
 
-    @property
-    def project_id(self) -> str:
-        """The project's id, or "" before anything was written."""
-        return self._identity() or ""
-
-    # Plans.
+    # Which plan.
 
     def plan_ids(self) -> list[str]:
         """The ids of all plans."""
@@ -82,13 +83,14 @@ class Project:
 
     def select(self, plan_id: str | None = None, plan_file: str | None = None) -> str:
         """Which plan is meant: by id, by file, by the default file, or the one touched last."""
-        path = plan_file or self._default_file()
-        named = self._id_in_file(path) if path and (plan_file or not plan_id) else None
-        if plan_id and plan_file and named and named != plan_id:
+        path = plan_file or (None if plan_id else self.find_default_file())
+        named = self._id_in_file(path) if path else None
+        if plan_id and named and named != plan_id:
             raise UsageError(
                 f"--plan-id {plan_id} and {plan_file} name different plans",
-                facts={"the file's id": named},
+                facts={"the file's plan": named},
                 hint="give one of them",
+                code="plan.which",
             )
         chosen = plan_id or named
         if chosen:
@@ -98,7 +100,7 @@ class Project:
             raise NotFound(
                 "There is no plan here yet",
                 facts={"project": self.root},
-                hint="headway plans new FILE",
+                hint="headway init writes a plan file; headway plans new FILE saves one",
                 code="plan.none",
             )
         return recent[0].plan_id
@@ -110,6 +112,20 @@ class Project:
             raise self._no_plan(plan_id)
         return folder
 
+    def default_file(self) -> str:
+        """The plan file that is meant when none is named."""
+        found = self.find_default_file()
+        if found is None:
+            raise NotFound(
+                "There is no headway.yaml here",
+                facts={"project": self.root},
+                hint="headway init writes one",
+                code="file.none",
+            )
+        return found
+
+    # Looking.
+
     def show(self, plan_id: str, *, at: int | None = None) -> SavedExecution:
         """A plan now, or as of an earlier event."""
         folder = self.folder(plan_id)
@@ -120,19 +136,18 @@ class Project:
 
     def problems(self, execution: SavedExecution) -> list[Problem]:
         """What keeps a saved plan from being run."""
-        state = execution.state
-        spec = PlanSpec(
-            goal=state.goal,
-            id=state.plan_id,
-            settings=state.settings,
-            profile=state.profile,
-            artifacts=tuple(state.artifacts.values()),
-        )
-        return check_plan(spec)
+        return check_plan(execution.proposal)
 
     def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """What happened to a plan. A damaged ledger is refused before the first event."""
-        self.show(plan_id)
+        newest = self.show(plan_id).position.seq
+        if last is not None and not 0 < last <= newest:
+            raise NotFound(
+                f"Plan {plan_id} has no event {last}",
+                facts={"newest": newest},
+                hint=f"headway log --plan-id {plan_id}",
+                code="event.none",
+            )
         return self.folder(plan_id).history(first, last)
 
     def versions(self, plan_id: str) -> list[PlanVersion]:
@@ -140,245 +155,244 @@ class Project:
         self.show(plan_id)
         return self.store.versions(plan_id)
 
+    # Changing.
+
     def save_plan(self, path: str, *, plan_id: str | None = None, take: str = "", draft: bool = True) -> Saved:
         """Take in a plan file: create its plan, or change the plan by what changed in the file.
 
         With `draft`, problems are reported and do not prevent saving; without, they refuse it.
         """
-        data, name = self._read_plan_file(path)
+        from headway.files.planfile import parse_plan
+
+        data = read_given(path)
+        name = self._shown(path)
         parsed = parse_plan(data, name=name)
         if parsed.plan is None or (parsed.problems and not draft):
             raise PlanInvalid(parsed.problems, where=name)
-        chosen = self._plan_id(parsed.plan, plan_id, name)
+        return self.take_in(
+            parsed.plan, name=name, source=digest(data), problems=parsed.problems, plan_id=plan_id, take=take
+        )
+
+    def take_in(
+        self,
+        plan: PlanSpec,
+        *,
+        name: str,
+        source: str,
+        problems: Sequence[Problem] = (),
+        plan_id: str | None = None,
+        take: str = "",
+    ) -> Saved:
+        """Take in a proposal: what changed in it since it was last taken in becomes events, and nothing else does."""
+        chosen = self._plan_id(plan, plan_id, name, problems)
+        plan = _storable(plan)
         folder = self.store.folder(chosen)
-        existing = folder.load() if os.path.isdir(folder.path) else None
-        source = digest(data)
-        if existing and existing.state.proposal and existing.state.proposal.source == source and not take:
-            return Saved(existing, "unchanged", [], parsed.problems)
-        proposal = Proposal(path=name, source=source, blob=self.blobs.put(msgspec.json.encode(parsed.plan)))
-        command = self._proposal_command(existing, parsed, proposal, chosen, take)
+        existing = folder.load()
+        encoded = msgspec.json.encode(plan)
+        proposal = Proposal(path=name, source=source, blob=hashlib.sha256(encoded).hexdigest())
+        before = existing.state.proposal if existing else None
+        if existing and before and (before.path, before.blob) == (proposal.path, proposal.blob):
+            return Saved(existing, "unchanged", [], list(problems))
+        command: Command
+        if existing is None:
+            command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
+            _refuse(None, command)
+            command = msgspec.structs.replace(command, project_id=self.identify())
+        else:
+            base = self._base(existing, plan, take)
+            command = TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
+            _refuse(existing.state, command)
+        self.blobs.put(encoded)
         with folder.writing() as writer:
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
-        return Saved(execution, "updated" if existing else "created", records, parsed.problems)
+        return Saved(execution, "updated" if existing else "created", records, list(problems))
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
-        """Change a plan's structure, and its profile if one is given: all of it or nothing."""
-        with self.folder(plan_id).writing() as writer:
-            if profile is not None:
-                writer.execute(SetProfile(profile=profile), by=self.by)
-            writer.execute(change, by=self.by)
-            return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
+        """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""
+        commands: list[Command] = [change] if profile is None else [SetProfile(profile=profile), change]
+        state = self.show(plan_id).state
+        for command in commands:
+            _refuse(state, command)
+        return self._execute(plan_id, *commands)
 
     def set_profile(self, plan_id: str, profile: Profile) -> SavedExecution:
         """Decide (and lock) the plan's concurrency."""
-        return self._command(plan_id, SetProfile(profile=profile))
+        return self._execute(plan_id, SetProfile(profile=profile))
 
     def reset(self, plan_id: str, *, reason: str = "") -> SavedExecution:
         """Withdraw all progress of a plan; structure and history stay."""
-        return self._command(plan_id, ResetPlan(reason=reason))
+        return self._execute(plan_id, ResetPlan(reason=reason))
 
     def close_plan(self, plan_id: str, *, reason: str = "") -> SavedExecution:
         """Put a plan away."""
-        return self._command(plan_id, ClosePlan(reason=reason))
+        return self._execute(plan_id, ClosePlan(reason=reason))
 
     # Checkpoints.
 
     def export_plan(self, plan_id: str, path: str) -> list[str]:
         """Write a checkpoint for somebody else, after verifying the whole ledger. The files written."""
-        folder = self.folder(plan_id)
-        loaded = folder.ledger().load(thorough=True)
-        execution = folder.load()
-        if loaded is None or execution is None:
+        execution = self.folder(plan_id).load(thorough=True)
+        if execution is None:
             raise self._no_plan(plan_id)
-        target = os.path.join(path, "PLAN.json") if os.path.isdir(path) or path.endswith("/") else path
-        stem = target.removesuffix(".json")
-        make_folders(self._disk, os.path.dirname(os.path.abspath(target)))
-        write_file(self._disk, target, [saved_execution.render(execution)], durable=True)
-        write_file(self._disk, f"{stem}.md", [markdown.render(execution)], durable=True)
-        export = Export(path=self._shown(target), at=now(), seq=execution.position.seq, hash=execution.position.hash)
-        self._command(plan_id, RecordExport(export=export))
-        return [target, f"{stem}.md"]
+        written = checkpoint.write(self._disk, path, execution)
+        seq, hash_ = execution.position
+        self._execute(plan_id, RecordExport(export=Export(path=self._shown(written[0]), at=now(), seq=seq, hash=hash_)))
+        return written
 
     def import_plan(self, path: str, *, plan_id: str | None = None, replace: bool = False) -> Saved:
         """Make a checkpoint a plan of this project. Nothing is taken in unless all of it is valid."""
-        source = os.path.join(path, "PLAN.json") if os.path.isdir(path) else path
-        data = _read(source)
-        execution = saved_execution.parse(data)
-        if b'"digest"' in data[:200] and not saved_execution.is_intact(data):
-            raise UsageError(
-                "The checkpoint was changed after it was written",
-                facts={"file": self._shown(source)},
-                hint="export it again; to take in a changed plan on purpose, save it as a plan file",
-                code="checkpoint.changed",
-            )
-        chosen = plan_id or execution.plan_id
+        given = checkpoint.read(path)
+        chosen = plan_id or given.plan_id
         folder = self.store.folder(chosen)
-        current = folder.load() if os.path.isdir(folder.path) else None
-        if current is not None and current.position == execution.position:
+        current = folder.load()
+        if current is not None and current.position == given.position:
             return Saved(current, "unchanged", [], [])
+        state = given.state
+        if state.proposal is not None and not self.blobs.has(state.proposal.blob):
+            state = msgspec.structs.replace(state, proposal=None)  # its bytes stayed in the project it came from
         command = ImportPlan(
             plan_id=chosen,
-            project_id=self.identify(),
-            source=self._shown(source),
-            state=execution.state,
-            origin=execution.state.project_id,
-            at=execution.position if execution.position.seq else None,
+            project_id="",
+            source=self._shown(path),
+            state=state,
+            origin=state.project_id,
+            at=given.position if given.position.seq else None,
             replace=replace,
         )
-        with folder.writing() as writer:
+        _refuse(current.state if current else None, command)
+        command = msgspec.structs.replace(command, project_id=self.identify())
+        with ExitStack() as stack:
+            if current is not None:
+                stack.enter_context(folder.idle())
+            writer = stack.enter_context(folder.writing())
             records = writer.execute(command, by=self.by)
-            saved = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
-        return Saved(saved, "updated" if current else "created", records, self.problems(saved))
+            execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
+        return Saved(execution, "updated" if current else "created", records, self.problems(execution))
 
     # Identity.
 
-    def identify(self) -> str:
-        """The project's id, made once: it survives a move and is never taken from a path."""
-        found = self._identity()
-        if found:
-            return found
-        make_folders(self._disk, self.home)
-        fresh = os.urandom(8).hex()
-        ignore = os.path.join(self.home, ".gitignore")
-        if not os.path.exists(ignore):
-            write_file(self._disk, ignore, [b"*\n"], durable=False)
-        path = os.path.join(self.home, "project.json")
-        draft = f"{path}.{os.getpid()}.{fresh}.tmp"
-        write_file(self._disk, draft, [msgspec.json.encode({"format": FORMAT, "id": fresh}) + b"\n"], durable=True)
-        with suppress(FileExistsError):
-            os.link(draft, path)
-        self._disk.remove(draft)
-        self._disk.sync_folder(self.home)
-        return self._identity() or fresh
+    @property
+    def project_id(self) -> str:
+        """The project's id, or "" before anything was written."""
+        return read_identity(self.home)
 
-    def _identity(self) -> str | None:
-        try:
-            data = _read(os.path.join(self.home, "project.json"))
-        except NotFound:
-            return None
-        try:
-            found = msgspec.json.decode(data, type=dict[str, str | int])
-        except msgspec.DecodeError as error:
-            raise UsageError(
-                "project.json cannot be read",
-                facts={"reason": error},
-                hint="headway doctor --repair",
-                code="project.damaged",
-            ) from error
-        if int(found.get("format", FORMAT)) > FORMAT:
-            raise FormatTooNew(
-                "This project was written by a newer Headway", hint="use that version; nothing was touched"
-            )
-        return str(found.get("id", "")) or None
+    def identify(self) -> str:
+        """The project's id, made once: it survives a move, and is in the first line of every ledger."""
+        return self.project_id or write_identity(self._disk, self.home, self._recorded_id() or os.urandom(8).hex())
+
+    def _recorded_id(self) -> str:
+        """The id by which the ledgers know this project."""
+        for plan_id in self.store.ids():
+            try:
+                first = next(self.store.folder(plan_id).history(), None)
+            except HeadwayError:
+                continue
+            if found := getattr(first.event, "project_id", "") if first else "":
+                return str(found)
+        return ""
 
     # Helpers of the above.
 
-    def _command(self, plan_id: str, command: Command) -> SavedExecution:
+    def _execute(self, plan_id: str, *commands: Command) -> SavedExecution:
         with self.folder(plan_id).writing() as writer:
-            writer.execute(command, by=self.by)
+            for command in commands:
+                writer.execute(command, by=self.by)
             return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
 
-    def _proposal_command(
-        self, existing: SavedExecution | None, parsed: ParsedPlan, proposal: Proposal, plan_id: str, take: str
-    ) -> Command:
-        plan = parsed.plan
-        assert plan is not None, "checked by the caller"
-        if existing is None:
-            return CreatePlan(plan_id=plan_id, project_id=self.identify(), plan=plan, proposal=proposal)
-        base = existing.state.proposal
-        before = msgspec.json.decode(self.blobs.get(base.blob), type=PlanSpec) if base else PlanSpec(goal=existing.goal)
-        return TakeProposal(base=before, plan=plan, proposal=proposal, take=take)
+    def _base(self, existing: SavedExecution, plan: PlanSpec, take: str) -> PlanSpec:
+        """The proposal as last taken in: what the new one is compared with."""
+        before = existing.state.proposal
+        if before is None:
+            return PlanSpec(goal=existing.goal)
+        try:
+            return msgspec.json.decode(self.blobs.get(before.blob), type=PlanSpec)
+        except BlobDamaged as error:
+            if take:  # nothing is known to be unchanged: one side is taken whole
+                return existing.proposal if take == "file" else plan
+            raise BlobDamaged(
+                f"What {before.path} said when it was last taken in is not known any more",
+                facts={"blob": before.blob, "cost": "changes of the file cannot be told from changes of the ledger"},
+                hint="--take file makes the plan what the file says, --take ledger keeps what the ledger has",
+                code="proposal.lost",
+            ) from error
 
-    def _plan_id(self, plan: PlanSpec, plan_id: str | None, name: str) -> str:
+    def _plan_id(self, plan: PlanSpec, plan_id: str | None, name: str, problems: Sequence[Problem]) -> str:
         if plan_id and plan.id and plan_id != plan.id:
             raise UsageError(
-                f"--plan-id {plan_id} differs from the id in {name}", facts={"id": plan.id}, hint="give one of them"
+                f"--plan-id {plan_id} differs from the id in {name}",
+                facts={"the file's id": plan.id},
+                hint="give one of them",
+                code="plan.which",
             )
-        return plan.id or plan_id or hash_goal(plan.goal)
+        named = plan.id or plan_id
+        if plan.id and plan_id_problem(plan.id) and problems:
+            raise PlanInvalid(problems, where=name)
+        if not named and not plan.goal.strip():
+            raise PlanInvalid(problems or check_plan(plan), where=name)
+        return named or hash_goal(plan.goal)
 
-    def _read_plan_file(self, path: str) -> tuple[bytes, str]:
-        full = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
-        return _read(full), self._shown(full)
-
-    def _default_file(self) -> str | None:
+    def find_default_file(self) -> str | None:
         names = (os.path.join(self.root, name) for name in PLAN_FILES)
         return next((path for path in names if os.path.isfile(path)), None)
 
-    def default_file(self) -> str:
-        """The plan file that is meant when none is named."""
-        found = self._default_file()
-        if found is None:
-            raise NotFound(
-                "There is no headway.yaml here",
-                facts={"project": self.root},
-                hint="headway init writes one",
-                code="file.none",
-            )
-        return found
-
-    def _id_in_file(self, path: str) -> str | None:
-        data, name = self._read_plan_file(path)
-        plain = _ID_LINE.search(data)
+    def _id_in_file(self, path: str) -> str:
+        """The id of a file's plan: from its first line where that is plain, so that no parser need be loaded."""
+        data = read_given(path)
+        plain = _ID_LINE.search(data) if not path.endswith(".json") else None
         if plain:
-            return plain.group(1).decode()
+            return plain.group(2).decode()
+        from headway.files.planfile import parse_plan
+
+        name = self._shown(path)
         parsed = parse_plan(data, name=name)
-        return self._plan_id(parsed.plan, None, name) if parsed.plan else None
+        if parsed.plan is None:
+            raise PlanInvalid(parsed.problems, where=name)
+        return self._plan_id(parsed.plan, None, name, parsed.problems)
 
     def _shown(self, path: str) -> str:
         """A path as it is recorded: relative to the project where it is inside, and by its name where it is not."""
         relative = os.path.relpath(os.path.abspath(path), self.root)
-        return os.path.basename(path) if relative.startswith("..") else relative
+        return os.path.basename(os.path.abspath(path)) if relative.split(os.sep)[0] == ".." else relative
 
     def _no_plan(self, plan_id: str) -> NotFound:
-        import difflib
+        from headway.core.nearest import Nearest
 
-        near = difflib.get_close_matches(plan_id, self.plan_ids(), n=1)
+        default = self.find_default_file()
+        if default is not None and self._is_plan_of(default, plan_id):
+            return NotFound(
+                f"Plan {plan_id} is not saved yet",
+                facts={"file": self._shown(default)},
+                hint="headway plans new saves it",
+                code="plan.none",
+            )
+        near = Nearest(self.plan_ids()).of(plan_id)
         return NotFound(
             f"There is no plan {plan_id}",
-            facts={"did you mean": near[0]} if near else {},
+            facts={"did you mean": near} if near else {},
             hint="headway plans list",
             code="plan.none",
         )
 
-
-def find_root(start: str, *, home: str = "") -> str:
-    """The project root above a folder. The home folder is never one: it would swallow everything below it."""
-    git = ""
-    folder = start
-    while True:
-        if folder != home:
-            if any(os.path.exists(os.path.join(folder, marker)) for marker in MARKERS) or _has_tool_table(folder):
-                return folder
-            if not git and os.path.exists(os.path.join(folder, ".git")):
-                git = folder
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return git or start
-        folder = parent
+    def _is_plan_of(self, path: str, plan_id: str) -> bool:
+        try:
+            return self._id_in_file(path) == plan_id
+        except UsageError:
+            return False
 
 
-def _has_tool_table(folder: str) -> bool:
-    try:
-        data = _read(os.path.join(folder, "pyproject.toml"))
-    except UsageError:
-        return False
-    try:
-        return b"tool.headway" in data and "headway" in tomllib.loads(data.decode()).get("tool", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return False
+def _refuse(state: State | None, command: Command) -> None:
+    """Raise what forbids this command, before anything is written for it. It is decided again under the lock."""
+    outcome = decide(state, command)
+    if isinstance(outcome, Rejection):
+        raise rejected(outcome)
 
 
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError as error:
-        raise NotFound(f"There is no file {path}", hint="check the path", code="file.none") from error
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read",
-            facts={"reason": error.strerror},
-            hint="check its permissions",
-            code="file.unreadable",
-        ) from error
+def _storable(plan: PlanSpec) -> PlanSpec:
+    """A draft may have any problem but one: a profile that cannot be is kept as one at a time."""
+    profile = plan.profile
+    if profile is None or not RANGES["profile.max_concurrent_tasks"].problem(profile.max_concurrent_tasks):
+        return plan
+    mended = msgspec.structs.replace(profile, max_concurrent_tasks=Profile().max_concurrent_tasks, locked=False)
+    return msgspec.structs.replace(plan, profile=mended)
+

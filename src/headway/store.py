@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -16,17 +17,17 @@ import msgspec
 
 from headway.core.commands import ImportPlan
 from headway.core.events import Record
-from headway.core.evolve import apply, fold
+from headway.core.evolve import replay
 from headway.core.ids import hash_goal, plan_id_problem
-from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import State
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Position, State
 from headway.disk import REAL, Disk
-from headway.errors import HeadwayError, NotFound, TryLater, UsageError
+from headway.errors import DamageError, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.ledger.file import FileLedger
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import SMALL_STATE, Writer
-from headway.projections.plan_files import CHECKPOINT, VIEWS, PlanFiles
+from headway.projections.plan_files import ALL, VIEWS, Left, PlanFiles
 from headway.projections.saved_execution import SavedExecution
 
 STRUCTURE = frozenset(
@@ -43,60 +44,108 @@ STRUCTURE = frozenset(
         "plan_rebuilt",
     }
 )
-CHECKPOINTS = STRUCTURE | {"milestone_completed", "plan_closed", "profile_set", "profile_locked", "plan_reset"}
+CHECKPOINTS = STRUCTURE | {
+    "milestone_completed",
+    "plan_closed",
+    "plan_reset",
+    "profile_set",
+    "profile_locked",
+    "run_completed",
+    "run_failed",
+    "run_paused",
+}
+"""After these every projection is written, the checkpoint included."""
+
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
+
+TRASH = ".deleted-"
+
+Notice = Callable[[str], None]
+"""Hears of what a caller should know although nothing went wrong."""
+
+
+def keep_quiet(_: str) -> None:
+    """For callers who do not want to hear."""
 
 
 class PlanFolder:
     """One plan: its ledger, its projections, and the one way to write to it."""
 
-    def __init__(self, path: str, *, blobs: Blobs, disk: Disk = REAL) -> None:
+    def __init__(self, path: str, *, blobs: Blobs, disk: Disk = REAL, notice: Notice = keep_quiet) -> None:
         self.path = path
         self.plan_id = os.path.basename(path)
         self.blobs = blobs
-        self.files = PlanFiles(path, disk=disk)
+        self.files = PlanFiles(path, recall=self._recall, disk=disk)
         self.disk = disk
+        self._notice = notice
 
     def ledger(self) -> FileLedger:
         """A ledger object of one's own."""
         return FileLedger(self.path, disk=self.disk, witnesses=self.files.witnesses)
 
-    def load(self) -> SavedExecution | None:
-        """The plan as of the newest event, or None where there is no plan. Never writes."""
-        loaded = self.ledger().load()
+    # Reading.
+
+    def load(self, *, thorough: bool = False) -> SavedExecution | None:
+        """The plan as of the newest event, or None where there is no plan. Never writes.
+
+        `thorough` verifies the ledger from its first line.
+        """
+        loaded = self.ledger().load(thorough=thorough)
         if loaded is None or loaded.end is None:
             return None
-        state = fold(None, loaded.records)
-        return SavedExecution(state, loaded.end) if state is not None else None
+        states = deque((state for state, _ in self._fold(loaded.records)), maxlen=1)
+        return SavedExecution(states[0], loaded.end) if states else None
 
     def at(self, seq: int) -> SavedExecution:
         """The plan as of an earlier event."""
-        state: State | None = None
-        last: Record | None = None
-        for record in self.ledger().history(1, seq):
-            state, last = apply(state, record), record
-        if state is None or last is None or last.seq != seq:
-            raise NotFound(
-                f"Plan {self.plan_id} has no event {seq}",
-                facts={"newest": last.seq if last else 0},
-                hint=f"headway log --plan-id {self.plan_id}",
-            )
-        return SavedExecution(state, last.position)
+        newest = 0
+        for state, record in self.states(seq):
+            newest = record.seq
+            if newest == seq:
+                return SavedExecution(state, record.position)
+        raise NotFound(
+            f"Plan {self.plan_id} has no event {seq}",
+            facts={"newest before it": newest} if newest else {},
+            hint=f"headway log --plan-id {self.plan_id} lists them",
+            code="event.none",
+        )
+
+    def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
+        """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
+        return self._fold(self.history(1, last))
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number."""
         return self.ledger().history(first, last)
+
+    def _fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
+        """Nothing is built on what is not there: behind a gap the fold begins again where an event carries it all."""
+        last: Record | None = None
+        try:
+            for state, last in replay(records):
+                if state is not None:
+                    yield state, last
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
+            raise _inconsistent(self.path, last, error) from error
+
+    def _recall(self, position: Position) -> SavedExecution | None:
+        with suppress(HeadwayError):
+            found = self.at(position.seq)
+            return found if found.position == position else None
+        return None
+
+    # Writing.
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """A writer; when it is let go of, projections follow as far as they are due."""
         seen: set[str] = set()
 
-        def notice(_: State, records: Sequence[Record]) -> None:
+        def note(_: State, records: Sequence[Record]) -> None:
             seen.update(record.event.type for record in records)
 
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=notice)
+        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
         try:
             yield writer
             writer.sync()
@@ -104,23 +153,41 @@ class PlanFolder:
         finally:
             writer.close()
 
-    def project(self, writer: Writer, seen: set[str]) -> list[str]:
-        """Refresh the projections that are due after events of these types; those that somebody edited."""
+    def project(self, writer: Writer, seen: set[str], *, mid_run: bool = False) -> list[Left]:
+        """Write the projections that are due after events of these types; those that were left alone.
+
+        In the middle of a run a large plan is projected only when enough has happened to pay for it.
+        """
         if not seen or writer.state is None or writer.position is None:
             return []
         execution = SavedExecution(writer.state, writer.position)
-        important = bool(seen & CHECKPOINTS)
-        edited = self.files.refresh(execution, VIEWS) if important or self._views_due(execution) else []
-        return edited + (self.files.refresh(execution, CHECKPOINT) if important else [])
+        important = bool(seen & CHECKPOINTS) or self.files.missing()
+        if not self._is_due(execution) and (mid_run or not important):
+            return []
+        left = self.files.refresh(execution, ALL if important else VIEWS)
+        for name, why in left:
+            self._notice(f"{name} {why} and was left alone: headway doctor --plan-id {self.plan_id} says more")
+        return left
 
-    def _views_due(self, execution: SavedExecution) -> bool:
+    def _is_due(self, execution: SavedExecution) -> bool:
         try:
-            size = os.path.getsize(os.path.join(self.path, "plan.json"))
+            size = os.path.getsize(self.files.path(VIEWS[0]))
         except OSError:
             return True
-        named = dict(self.files.witnesses()).get("plan.json")
+        named = dict(self.files.witnesses()).get(VIEWS[0].name)
         behind = execution.position.seq - (named.seq if named else 0)
         return size < SMALL_STATE or behind * EVENT_BYTES >= size
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """Keep runs out meanwhile; refused while one is under way."""
+        lock = self.run_lock()
+        if not lock.acquire(wait=0):
+            raise TryLater(f"Plan {self.plan_id} is running", facts=lock.signature(), hint="try again when it is done")
+        try:
+            yield
+        finally:
+            lock.release()
 
     def run_lock(self) -> FileLock:
         """Whoever holds this one is the plan's scheduler."""
@@ -155,11 +222,17 @@ class PlanStore:
     """All plans under one folder, by id."""
 
     def __init__(
-        self, base_path: str | os.PathLike[str] = ".headway/plans", *, blobs: Blobs | None = None, disk: Disk = REAL
+        self,
+        base_path: str | os.PathLike[str] = ".headway/plans",
+        *,
+        blobs: Blobs | None = None,
+        disk: Disk = REAL,
+        notice: Notice = keep_quiet,
     ) -> None:
         self.base_path = os.fspath(base_path)
         self.blobs = blobs or Blobs(os.path.join(os.path.dirname(self.base_path) or ".", "blobs"), disk=disk)
         self._disk = disk
+        self._notice = notice
 
     def folder(self, plan_id: str) -> PlanFolder:
         """The folder of a plan, whether it exists or not. Ids are unique whatever their case."""
@@ -168,10 +241,20 @@ class PlanStore:
             raise UsageError(
                 f"{plan_id!r} cannot name a plan", facts={"rule": problem}, hint="choose another id", code="plan.id"
             )
-        same = [name for name in self.ids() if name.lower() == plan_id.lower()]
-        if same and plan_id not in same:
-            raise UsageError(f"There is a plan {same[0]} already", hint=f"use {same[0]}, or another id", code="plan.id")
-        return PlanFolder(os.path.join(self.base_path, plan_id), blobs=self.blobs, disk=self._disk)
+        if not os.path.isfile(os.path.join(self.base_path, plan_id, "ledger.jsonl")):
+            same = [name for name in self.ids() if name.lower() == plan_id.lower()]
+            if same and plan_id not in same:
+                raise UsageError(
+                    f"There is a plan {same[0]} already",
+                    facts={"asked for": plan_id},
+                    hint=f"use {same[0]}, or an id that differs by more than its case",
+                    code="plan.id",
+                )
+        return self._folder(plan_id)
+
+    def _folder(self, plan_id: str) -> PlanFolder:
+        path = os.path.join(self.base_path, plan_id)
+        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice)
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""
@@ -179,10 +262,13 @@ class PlanStore:
             entries = sorted(os.scandir(self.base_path), key=lambda e: e.name)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [e.name for e in entries if e.is_dir() and not plan_id_problem(e.name)]
+        return [e.name for e in entries if not plan_id_problem(e.name) and e.is_dir()]
 
     def save(self, execution: SavedExecution) -> str:
-        """Make this the plan's state, as an event. Saving what is there already adds nothing. The plan's folder."""
+        """Make this the plan's state, as an event; the plan's folder. Saving what is there already adds nothing.
+
+        What belongs to the moment does not survive: claims, and a run that was under way is a paused one.
+        """
         folder = self.folder(execution.plan_id)
         with folder.writing() as writer:
             current = writer.refresh()
@@ -202,14 +288,14 @@ class PlanStore:
         return self.folder(plan_id).load()
 
     def find_by_goal(self, goal: str) -> SavedExecution | None:
-        """The plan of this goal: named by its hash, or one that has an id of its own."""
+        """The plan of this goal: named by its hash, or the newest that has an id of its own."""
         found = self.load(hash_goal(goal))
-        if found is not None:
+        if found is not None and found.goal.strip() == goal.strip():
             return found
-        same = (e.execution for e in self.list() if e.execution and e.execution.goal.strip() == goal.strip())
+        same = (e.execution for e in self.list_all() if e.execution and e.execution.goal.strip() == goal.strip())
         return next(same, None)
 
-    def list(self) -> list[Listed]:
+    def list_all(self) -> list[Listed]:
         """All plans, newest first; one that cannot be read says why and spoils nothing."""
         found = [self._listed(plan_id) for plan_id in self.ids()]
         there = [entry for entry in found if entry.execution or entry.error]
@@ -217,60 +303,61 @@ class PlanStore:
 
     def list_recent(self, limit: int = 10) -> list[SavedExecution]:
         """The plans that were touched last."""
-        return [entry.execution for entry in self.list() if entry.execution][:limit]
+        return [entry.execution for entry in self.list_all() if entry.execution][:limit]
 
     def versions(self, plan_id: str) -> list[PlanVersion]:
-        """Every structure that the plan ever had, oldest first."""
+        """Every structure that the plan ever had, oldest first. What was changed in one go is one version."""
         found: list[PlanVersion] = []
-        state: State | None = None
         before: dict[str, ArtifactSpec] = {}
-        for record in self.folder(plan_id).history():
-            state = apply(state, record)
-            if record.event.type in STRUCTURE:
-                found.append(_version(len(found) + 1, record, state, before))
-                before = dict(state.artifacts)
+        now: dict[str, ArtifactSpec] = {}
+        for state, record in self.folder(plan_id).states():
+            if record.event.type not in STRUCTURE:
+                continue
+            if found and (found[-1].created_at, found[-1].by) == (record.ts, record.by):
+                found.pop()
+            else:
+                before = now
+            now = dict(state.artifacts)
+            found.append(_version(len(found) + 1, record, state, before))
         return found
 
     def delete(self, plan_id: str) -> None:
         """Delete a plan with its ledger. Not while somebody runs it."""
         folder = self.folder(plan_id)
         if not os.path.isdir(folder.path):
-            raise NotFound(f"There is no plan {plan_id}", hint="headway plans list")
-        lock = folder.run_lock()
-        if not lock.acquire(wait=0):
-            raise TryLater(f"Plan {plan_id} is running", facts=lock.signature(), hint="try again when it is done")
-        try:
-            shutil.rmtree(folder.path)
-        finally:
-            lock.release()
+            raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
+        with folder.idle():
+            os.rename(folder.path, os.path.join(self.base_path, f"{TRASH}{plan_id}-{os.urandom(4).hex()}"))
+        for name in os.listdir(self.base_path):
+            if name.startswith(TRASH):
+                shutil.rmtree(os.path.join(self.base_path, name), ignore_errors=True)
 
     def clean(self, max_age: timedelta = timedelta(days=7), *, dry_run: bool = False) -> list[str]:
         """Delete plans that are complete or closed and were not touched for this long. Their ids."""
-        limit = (datetime.now(UTC) - max_age).isoformat()
+        limit = (datetime.now(UTC) - max_age).isoformat(timespec="microseconds")
         old = [
             entry.plan_id
-            for entry in self.list()
+            for entry in self.list_all()
             if entry.execution
             and entry.execution.status in ("complete", "closed")
             and entry.execution.updated_at < limit
         ]
-        if not dry_run:
-            for plan_id in old:
-                self.delete(plan_id)
-        return old
+        return old if dry_run else [plan_id for plan_id in old if self._cleaned(plan_id)]
+
+    def _cleaned(self, plan_id: str) -> bool:
+        try:
+            self.delete(plan_id)
+        except TryLater:
+            return False
+        return True
 
     def _listed(self, plan_id: str) -> Listed:
         try:
-            return Listed(plan_id, self.folder(plan_id).load(), None)
+            return Listed(plan_id, self._folder(plan_id).load(), None)
         except HeadwayError as error:
             return Listed(plan_id, None, error)
-
-
-def proposal_of(state: State) -> PlanSpec:
-    """The structure of a plan as somebody could have proposed it."""
-    return PlanSpec(
-        goal=state.goal, settings=state.settings, profile=state.profile, artifacts=tuple(state.artifacts.values())
-    )
+        except OSError as error:
+            return Listed(plan_id, None, _unreadable(error))
 
 
 def _same(one: State, other: State) -> bool:
@@ -290,4 +377,26 @@ def _version(number: int, record: Record, state: State, before: dict[str, Artifa
         added=[a for a in state.artifacts if a not in before],
         removed=[a for a in before if a not in state.artifacts],
         modified=[a for a, spec in state.artifacts.items() if before.get(a, spec) != spec],
+    )
+
+
+def _inconsistent(path: str, last: Record | None, error: Exception) -> LedgerDamaged:
+    return LedgerDamaged(
+        "The ledger's events do not fit together",
+        facts={
+            "file": os.path.join(path, "ledger.jsonl"),
+            "after event": last.seq if last else 0,
+            "reason": f"{type(error).__name__}: {error}",
+        },
+        hint="put the newest backup of ledger.jsonl back",
+        code="ledger.inconsistent",
+    )
+
+
+def _unreadable(error: OSError) -> DamageError:
+    return DamageError(
+        "The plan cannot be read",
+        facts={"reason": error.strerror or error, "path": error.filename or "?"},
+        hint="give this user permission to read it",
+        code="plan.unreadable",
     )

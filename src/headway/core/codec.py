@@ -10,7 +10,7 @@ import hashlib
 
 import msgspec
 
-from headway.core.events import EVENTS, Event, Record, Unknown
+from headway.core.events import EVENTS, FORMAT, Event, Genesis, Record, Unknown
 from headway.core.state import State
 from headway.errors import FormatTooNew
 
@@ -20,7 +20,9 @@ START = "0" * HASH_LENGTH
 """`prev` of the very first event."""
 
 _SEAL = b',"hash":"'
-_SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
+SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
+"""The last bytes of a line: the hash and what frames it."""
+
 _LINK = b',"prev":"'
 _LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
 
@@ -65,16 +67,22 @@ def encode(event: Event, *, seq: int, ts: str, by: str, prev: str) -> tuple[byte
 
 def seal(line: bytes) -> str | None:
     """The hash of a line that verifies; None for any other bytes."""
-    if line[-_SEAL_LENGTH : -_SEAL_LENGTH + len(_SEAL)] != _SEAL or line[-2:] != b'"}':
+    claimed = claim(line[-SEAL_LENGTH:])
+    if claimed is None or digest(memoryview(line)[:-SEAL_LENGTH]) != claimed:
         return None
-    claimed = line[-2 - HASH_LENGTH : -2]
-    actual = hashlib.sha256(memoryview(line)[:-_SEAL_LENGTH]).hexdigest()[:HASH_LENGTH].encode()
-    return actual.decode() if actual == claimed else None
+    return claimed
+
+
+def claim(end: bytes) -> str | None:
+    """The hash that the last bytes of a line claim, if they are framed as they must be."""
+    if len(end) != SEAL_LENGTH or not end.startswith(_SEAL) or not end.endswith(b'"}'):
+        return None
+    return end[len(_SEAL) : -2].decode("ascii", "replace")
 
 
 def link(line: bytes) -> str:
     """The hash that a verified line names as the one before it."""
-    end = len(line) - _SEAL_LENGTH
+    end = len(line) - SEAL_LENGTH
     if line[end - _LINK_LENGTH : end - _LINK_LENGTH + len(_LINK)] == _LINK:
         return line[end - 1 - HASH_LENGTH : end - 1].decode("ascii", "replace")
     return _open(line).prev
@@ -94,6 +102,8 @@ def decode(line: bytes) -> Record:
             event = decoder.decode(envelope.data)
         except (msgspec.DecodeError, RecursionError) as error:
             raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
+        if isinstance(event, Genesis) and event.format > FORMAT:
+            raise _too_new(envelope.seq, f"format {event.format}")
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
 
 

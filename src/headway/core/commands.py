@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, RunStatus, State
+from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, RunStatus, State, Step
 
 
 class Command(Value):
@@ -53,6 +53,7 @@ class StartRun(Command):
     stale: dict[str, str] = {}
     jobs: int = 1
     partial: bool = False
+    boot: str = ""
     args: dict[str, str | int | bool | list[str]] = {}
 
 
@@ -66,6 +67,7 @@ class EndRun(Command):
     until: str = ""
     failed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 class StartArtifacts(Command):
@@ -87,8 +89,12 @@ class CompleteArtifact(Command):
     how: How = "made"
     ms: int = 0
     verified: bool = False
+    external: bool = False
     tier: str = ""
     note: str = ""
+    wrote: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
 
 
 class FailArtifact(Command):
@@ -101,6 +107,17 @@ class FailArtifact(Command):
     attempts: int = 1
     left: tuple[Output, ...] = ()
     ms: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+class RecordStep(Command):
+    """A part of a function returned."""
+
+    id: str
+    token: int
+    name: str
+    step: Step
 
 
 class SkipArtifacts(Command):

@@ -250,6 +250,7 @@ def _start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
             stale=command.stale,
             jobs=command.jobs,
             partial=command.partial,
+            boot=command.boot,
             args=command.args,
         )
     )
@@ -267,9 +268,11 @@ def _end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
     held = tuple(a for a, claim in state.claims.items() if claim.run == command.run)
     events: Events = [ev.ArtifactReleased(ids=held, reason=command.reason or "the run ended")] if held else []
     if command.status == "completed":
-        events.append(ev.RunCompleted(run=command.run, kept=command.kept))
+        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored))
     elif command.status == "failed":
-        events.append(ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept))
+        events.append(ev.RunFailed(
+                run=command.run, failed=command.failed, kept=command.kept, restored=command.restored
+            ))
     else:
         events.append(
             ev.RunPaused(
@@ -278,6 +281,7 @@ def _end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
                 code=command.code,
                 until=command.until,
                 kept=command.kept,
+                restored=command.restored,
             )
         )
     return events
@@ -367,6 +371,11 @@ def _fail(state: State, command: cmd.FailArtifact) -> Events | Rejection:
     return lost or [ev.ArtifactFailed(**msgspec.structs.asdict(command))]
 
 
+def _step(state: State, command: cmd.RecordStep) -> Events | Rejection:
+    lost = _fenced(state, command.id, command.token)
+    return lost or [ev.StepRecorded(id=command.id, name=command.name, step=command.step)]
+
+
 def _skip(state: State, command: cmd.SkipArtifacts) -> Events | Rejection:
     unknown = [a for a in command.ids if a not in state.artifacts]
     if unknown:
@@ -420,6 +429,7 @@ _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.CompleteArtifact: _complete,
     cmd.AcceptOutput: _accept,
     cmd.FailArtifact: _fail,
+    cmd.RecordStep: _step,
     cmd.SkipArtifacts: _skip,
     cmd.ReleaseArtifacts: _release,
     cmd.PreserveEdit: _preserve,

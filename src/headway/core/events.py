@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal
+from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step
 
 FORMAT = 1
 
@@ -112,6 +112,7 @@ class RunStarted(Event):
     stale: dict[str, str] = {}
     jobs: int = 1
     partial: bool = False
+    boot: str = ""
     args: dict[str, str | int | bool | list[str]] = {}
 
 
@@ -142,8 +143,12 @@ class ArtifactCompleted(Event):
     how: How = "made"
     ms: int = 0
     verified: bool = False
+    external: bool = False
     tier: str = ""
     note: str = ""
+    wrote: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
 
 
 class ArtifactFailed(Event):
@@ -157,6 +162,17 @@ class ArtifactFailed(Event):
     attempts: int = 1
     left: tuple[Output, ...] = ()
     ms: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+class StepRecorded(Event):
+    """A part of a function returned; an attempt after a crash takes its result from here."""
+
+    type = "step_recorded"
+    id: str
+    name: str
+    step: Step
 
 
 class ArtifactSkipped(Event):
@@ -209,6 +225,7 @@ class RunPaused(Event):
     code: str = "interrupted"
     until: str = ""
     kept: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 class RunCompleted(Event):
@@ -217,6 +234,7 @@ class RunCompleted(Event):
     type = "run_completed"
     run: str
     kept: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 class RunFailed(Event):
@@ -226,6 +244,7 @@ class RunFailed(Event):
     run: str
     failed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 class Snapshot(Event):
@@ -285,20 +304,23 @@ class PlanClosed(Event):
 
 
 class LedgerRecovered(Event):
-    """Bytes of this ledger could not be believed and were set aside.
+    """Bytes of this ledger could not be believed and were set aside, or events of it are gone.
 
-    A `hole` stays where it is, known by range and digest; `debris` and a `cut` were taken out of the file.
+    A `hole` stays where it is, known by range and digest; `debris` and a `cut` were taken out of the file; a `segment`
+    was moved away whole; a `loss` names an event that somebody was told about and that is nowhere any more.
     """
 
     type = "ledger_recovered"
-    kind: Literal["debris", "cut", "hole"]
-    offset: int
-    length: int
-    digest: str
-    quarantine: str
-    after: int
+    kind: Literal["debris", "cut", "hole", "segment", "loss"]
+    offset: int = 0
+    length: int = 0
+    digest: str = ""
+    quarantine: str = ""
+    after: int = 0
     lost: dict[str, int] = {}
     resumes: Position | None = None
+    named: Position | None = None
+    segment: str = ""
 
 
 class LedgerRotated(Event):
@@ -310,6 +332,7 @@ class LedgerRotated(Event):
     project_id: str
     sealed: Position
     segment: str
+    digest: str = ""
 
 
 class SegmentDropped(Event):

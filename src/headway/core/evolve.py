@@ -6,7 +6,7 @@ event and not on the size of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,6 +29,22 @@ def fold(state: State | None, records: Iterable[ev.Record]) -> State | None:
     for record in records:
         current = apply(current, record)
     return current
+
+
+def replay(records: Iterable[ev.Record]) -> Iterator[tuple[State | None, ev.Record]]:
+    """Each event with the state after it, which the next step changes in place.
+
+    Behind a hole in the chain there is no state, until an event comes that carries it whole.
+    """
+    state: State | None = None
+    last = ""
+    for record in records:
+        if last and record.prev != last:
+            state = None
+        if state is not None or record.event.type in _BEGINNINGS:
+            state = apply(state, record)
+        last = record.hash
+        yield state, record
 
 
 def apply(state: State | None, record: ev.Record) -> State:
@@ -80,7 +96,7 @@ def _embedded(state: State | None, record: ev.Record) -> State:
 
 def _snapshot(state: State | None, record: ev.Record) -> State:
     event: ev.Snapshot = record.event  # type: ignore[assignment]  # as above
-    return state if state is not None else decode_state(event.state)
+    return state if state is not None and state.created_at else decode_state(event.state)
 
 
 def _rotated(state: State | None, record: ev.Record) -> State:
@@ -137,7 +153,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
         del state.artifacts[artifact_id]
-        for aspect in (state.completed, state.failed, state.skipped, state.claims):
+        for aspect in (state.completed, state.failed, state.skipped, state.claims, state.uncertain, state.steps):
             aspect.pop(artifact_id, None)
     _finish(state)
 
@@ -170,6 +186,7 @@ def _profile_locked(state: State, event: ev.ProfileLocked, record: ev.Record) ->
 
 def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
+    state.uncertain, state.steps = {}, {}
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
     state.run, state.closed = None, ""
@@ -191,14 +208,21 @@ def _exported(state: State, event: ev.PlanExported, record: ev.Record) -> None:
 
 
 def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
-    state.run = Run(id=event.run, seq=record.seq, at=record.ts, partial=event.partial)
+    state.run = Run(
+        id=event.run,
+        seq=record.seq,
+        at=record.ts,
+        partial=event.partial,
+        boot=event.boot,
+        pending=tuple(event.stale),
+    )
     state.status = plan_after(state.status, event.type)
 
 
 def _run_ended(state: State, event: Any, record: ev.Record) -> None:
     if state.run is not None:
         status = event.type.removeprefix("run_")
-        state.run = msgspec.structs.replace(state.run, status=status, reason=getattr(event, "reason", ""))
+        state.run = msgspec.structs.replace(state.run, status=status, reason=getattr(event, "reason", ""), pending=())
     state.status = plan_after(state.status, event.type)
     _finish(state)
 
@@ -210,6 +234,7 @@ def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None
         if milestone and is_done(state, start.id):
             state.open[milestone] += 1
         state.claims[start.id] = claim
+        state.uncertain.pop(start.id, None)
     state.status = plan_after(state.status, event.type)
 
 
@@ -225,6 +250,9 @@ def _completed(state: State, event: ev.ArtifactCompleted, record: ev.Record) -> 
         verified=event.verified,
         tier=event.tier,
         note=event.note,
+        wrote=event.wrote,
+        stdout=event.stdout,
+        stderr=event.stderr,
     )
     _settle(state, event.id, completion)
 
@@ -245,9 +273,8 @@ def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None
 def _settle(state: State, artifact_id: str, completion: Completion) -> None:
     if not is_done(state, artifact_id):
         _shut(state, state.artifacts[artifact_id].milestone)
-    state.claims.pop(artifact_id, None)
-    state.failed.pop(artifact_id, None)
-    state.skipped.pop(artifact_id, None)
+    for aspect in (state.claims, state.failed, state.skipped, state.uncertain, state.steps):
+        aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
     _finish(state)
 
@@ -265,6 +292,8 @@ def _failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
         code=event.code,
         attempts=event.attempts,
         left=event.left,
+        stdout=event.stdout,
+        stderr=event.stderr,
     )
     state.milestones.pop(state.artifacts[event.id].milestone, None)
 
@@ -281,10 +310,16 @@ def _skipped(state: State, event: ev.ArtifactSkipped, record: ev.Record) -> None
 
 def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> None:
     for artifact_id in event.ids:
-        state.claims.pop(artifact_id, None)
+        claim = state.claims.pop(artifact_id, None)
+        if claim is not None and state.artifacts[artifact_id].effects:
+            state.uncertain[artifact_id] = claim.seq
         if is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
     _finish(state)
+
+
+def _step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
+    state.steps.setdefault(event.id, {})[event.name] = event.step
 
 
 def _milestone(state: State, event: ev.MilestoneCompleted, record: ev.Record) -> None:
@@ -342,5 +377,6 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_failed": _failed,
     "artifact_skipped": _skipped,
     "artifact_released": _released,
+    "step_recorded": _step,
     "milestone_completed": _milestone,
 }

@@ -153,25 +153,23 @@ class ArtifactGraph:
             )
 
     def cycles(self) -> list[list[str]]:
-        """Disjoint cycles, each as a path in the direction of the edges: what is required comes first."""
+        """One cycle of each knot of artifacts that need each other, as a path: what is required comes first."""
         known, placed = self._artifacts, self.depths()
         stuck = {artifact_id for artifact_id in known if artifact_id not in placed}
-        found: list[list[str]] = []
-        visited: set[str] = set()
-        for start in known:
-            if start not in stuck or start in visited:
-                continue
-            path: list[str] = []
-            position: dict[str, int] = {}
-            current: str | None = start
-            while current is not None and current not in position and current not in visited:
-                position[current] = len(path)
-                path.append(current)
-                current = next((r for r in known[current].requires if r in stuck), None)
-            if current is not None and current in position:
-                found.append(path[position[current] :][::-1])
-            visited.update(path)
-        return found
+        needs = {a: [r for r in known[a].requires if r in stuck] for a in known if a in stuck}
+        return [self._around(knot, needs) for knot in _knots(needs)]
+
+    def _around(self, knot: list[str], needs: Mapping[str, list[str]]) -> list[str]:
+        """Walk within a knot until an artifact comes up again."""
+        members = set(knot)
+        current = next(a for a in self._artifacts if a in members)
+        path: list[str] = []
+        position: dict[str, int] = {}
+        while current not in position:
+            position[current] = len(path)
+            path.append(current)
+            current = next(r for r in needs[current] if r in members)
+        return path[position[current] :][::-1]
 
     def cycle(self) -> list[str]:
         """One cycle as a path, or nothing."""
@@ -237,6 +235,47 @@ class ArtifactGraph:
         for spec in self._artifacts.values():
             lines += [f"    {number[r]} --> {number[spec.id]}" for r in spec.requires if r in number]
         return "\n".join(lines)
+
+
+def _knots(needs: Mapping[str, list[str]]) -> list[list[str]]:
+    """Strongly connected groups that hold a cycle, by Tarjan's walk without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_: dict[str, None] = {}
+    knots: list[list[str]] = []
+    for start in needs:
+        if start in index:
+            continue
+        index[start] = low[start] = len(index)
+        open_[start] = None
+        walk = [(start, iter(needs[start]))]
+        while walk:
+            current, rest = walk[-1]
+            following = next(rest, None)
+            if following is None:
+                walk.pop()
+                if walk:
+                    low[walk[-1][0]] = min(low[walk[-1][0]], low[current])
+                if low[current] == index[current]:
+                    knot = _unwind(open_, current)
+                    if len(knot) > 1 or current in needs[current]:
+                        knots.append(knot)
+            elif following not in index:
+                index[following] = low[following] = len(index)
+                open_[following] = None
+                walk.append((following, iter(needs[following])))
+            elif following in open_:
+                low[current] = min(low[current], index[following])
+    return knots
+
+
+def _unwind(open_: dict[str, None], until: str) -> list[str]:
+    knot = []
+    while True:
+        last, _ = open_.popitem()
+        knot.append(last)
+        if last == until:
+            return knot
 
 
 def artifact_to_dict(spec: ArtifactSpec) -> dict[str, Any]:

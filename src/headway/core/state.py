@@ -6,7 +6,7 @@ The state is data only. What follows from it (status, blocked, progress) is in l
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -58,6 +58,9 @@ class Completion(Value):
     verified: bool = False
     tier: str = ""
     note: str = ""
+    wrote: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
 
 
 class Failure(Value):
@@ -70,6 +73,8 @@ class Failure(Value):
     by: str = ""
     attempts: int = 1
     left: tuple[Output, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
 
 
 class Skip(Value):
@@ -92,8 +97,16 @@ class Claim(Value):
     lease: str = ""
 
 
+class Step(Value):
+    """A part of a function that has returned: what it was asked with, and what it gave (inline, or as a blob)."""
+
+    key: str
+    value: Any = None
+    blob: str = ""
+
+
 class Run(Value):
-    """The newest run of the plan."""
+    """The newest run of the plan. `pending`, while it is under way: what it set out to make."""
 
     id: str
     seq: int
@@ -101,6 +114,8 @@ class Run(Value):
     status: RunStatus = "running"
     reason: str = ""
     partial: bool = False
+    boot: str = ""
+    pending: tuple[str, ...] = ()
 
 
 class Proposal(Value):
@@ -123,7 +138,8 @@ class Export(Value):
 class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """A plan as of one event. Owned by one fold, which may change it in place.
 
-    An artifact is in at most one of `completed` and `skipped`. `open` counts per milestone what is not done yet.
+    An artifact is in at most one of `completed` and `skipped`. `uncertain` are artifacts with effects elsewhere that
+    were interrupted. `steps` are finished parts of unfinished attempts. `open` counts per milestone what is not done.
     """
 
     plan_id: str
@@ -146,6 +162,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     failed: dict[str, Failure] = {}
     skipped: dict[str, Skip] = {}
     claims: dict[str, Claim] = {}
+    uncertain: dict[str, int] = {}
+    steps: dict[str, dict[str, Step]] = {}
     milestones: dict[str, str] = {}
     open: dict[str, int] = {}
 
@@ -158,6 +176,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             failed=self.failed.copy(),
             skipped=self.skipped.copy(),
             claims=self.claims.copy(),
+            uncertain=self.uncertain.copy(),
+            steps={artifact_id: steps.copy() for artifact_id, steps in self.steps.items()},
             milestones=self.milestones.copy(),
             open=self.open.copy(),
         )

@@ -14,7 +14,7 @@ from headway.core.check import Problem
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
-from headway.files.tree import DEEPEST, INTEGERS, Map, Odd, item_line, key_line
+from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
 SECTIONS: Mapping[str, Callable[..., Retry | Profile]] = {"retry": Retry, "profile": Profile}
 QUOTE = "write it in quotes"
@@ -177,7 +177,7 @@ def _json_value(notes: Notes, value: object, spot: Spot, depth: int) -> Any:
     if value is None or isinstance(value, (str, bool)):
         return value
     if not isinstance(value, (dict, list)):
-        return _number(notes, value, spot)
+        return _number(notes, value, spot, QUOTE)
     if depth > DEEPEST:
         notes.note("plan.value", f"{spot.label} is nested deeper than {DEEPEST} levels", spot)
         return None
@@ -195,17 +195,17 @@ def _key_spot(spot: Spot, given: object, name: str) -> Spot:
     return Spot(spot.artifact, f"{spot.key}.{name}", key_line(given, name) or spot.line)
 
 
-def _number(notes: Notes, value: object, spot: Spot) -> Any:
+def _number(notes: Notes, value: object, spot: Spot, hint: str = "") -> Any:
     """A number that JSON can hold exactly, or None."""
     if not isinstance(value, (int, float)):
         why = f"must be a JSON value, not {kind_of(value)}"
     elif isinstance(value, float) and not math.isfinite(value):
         why = "must be a finite number"
-    elif isinstance(value, int) and value not in INTEGERS:
+    elif isinstance(value, int) and not LOWEST <= value <= HIGHEST:
         why = "is a number of more than 64 bits"
     else:
         return value
-    notes.note("plan.value", f"{spot.label} {why}", spot, hint=QUOTE)
+    notes.note("plan.value", f"{spot.label} {why}", spot, hint=hint)
     return None
 
 
@@ -216,10 +216,7 @@ def _read_integer(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
 def _read_number(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return notes.wrong(value, key, spot)
-    if (isinstance(value, float) and math.isfinite(value)) or value in INTEGERS:
-        return value
-    notes.note("plan.range", f"{spot.label} is not a number that can be used", spot)
-    return _UNUSABLE
+    return _UNUSABLE if _number(notes, value, spot) is None else value
 
 
 def _read_flag(notes: Notes, value: object, key: Key, spot: Spot) -> Any:

@@ -7,6 +7,7 @@ core/check.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ __all__ = ["ParsedPlan", "parse_plan", "plan_schema"]
 
 START = "start with goal: and artifacts:"
 PLACES_TRIED = 10
+
+_NUMBERED = re.compile(r'"version"\s*:\s*-?\d')  # 1.10 is kept as written, which values without lines do not show
 
 
 class ParsedPlan(NamedTuple):
@@ -73,7 +76,7 @@ def _parse(text: str, *, is_json: bool) -> ParsedPlan:
 def _parse_json(text: str) -> ParsedPlan:
     """Without lines first; with lines only when there is something to say about them."""
     document = read_json(text)
-    if document.plain:
+    if document.plain and _NUMBERED.search(text) is None:
         parsed = _read(document.root)
         if not parsed.problems:
             return parsed

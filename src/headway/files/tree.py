@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 DEEPEST = 64
-INTEGERS = range(-(2**63), 2**64)
+LOWEST, HIGHEST = -(2**63), 2**64 - 1
 
 
 class Map(dict[str, object]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from headway.core.events import Event, Record
+from headway.core.events import Event, Record, Snapshot
 from headway.core.state import Position
 
 
@@ -18,8 +18,9 @@ class Loaded(NamedTuple):
     """Events, and what they are to be added to.
 
     `whole`: they begin with the newest snapshot or the first event, so the state is folded from them alone;
-    otherwise they follow what the caller knows. `base` is the size in bytes of the first of them, `tail` of the rest.
-    `debris`: bytes that nobody was told about follow the last event; the next writer sets them aside.
+    otherwise they follow what the caller knows. `base` is the size in bytes of the first of them, `tail` of the rest,
+    `size` that of the ledger. `debris`: bytes that nobody was told about follow the last event; the next writer sets
+    them aside.
     """
 
     records: list[Record]
@@ -27,6 +28,7 @@ class Loaded(NamedTuple):
     whole: bool = True
     base: int = 0
     tail: int = 0
+    size: int = 0
     debris: bool = False
 
 
@@ -42,16 +44,22 @@ class Finding(NamedTuple):
 class Ledger(Protocol):
     """One chain of events."""
 
-    def load(self) -> Loaded | None:
-        """Everything from the newest snapshot on, or None where there is no ledger. Never writes."""
+    def load(self, known: Position | None = None) -> Loaded | None:
+        """Everything from the newest snapshot on, or what came after `known`; None where there is no ledger.
+
+        Never writes.
+        """
         ...
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number, from the very first one that is still kept. Never writes."""
         ...
 
-    def begin(self, known: Position | None) -> Loaded:
-        """Take the write lock and learn what others appended after `known`, or all that makes up the state."""
+    def begin(self, known: Position | None, *, patience: float = 60.0) -> Loaded:
+        """Take the write lock and learn what others appended after `known`, or all that makes up the state.
+
+        Who does not get the lock within `patience` seconds is told to try later.
+        """
         ...
 
     def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
@@ -64,6 +72,10 @@ class Ledger(Protocol):
 
     def end(self) -> None:
         """Give the write lock back."""
+        ...
+
+    def rotate(self, snapshot: Snapshot, *, by: str, ts: str, plan_id: str, project_id: str) -> list[Record]:
+        """Seal what is there, where a ledger is kept in pieces, and go on with a snapshot. In a batch, after `sync`."""
         ...
 
     def size(self) -> int:

@@ -1,86 +1,108 @@
-"""A ledger in a file: `ledger.jsonl`, its locks, its `head`, and its sealed segments.
+"""A ledger in a file: `ledger.jsonl`, its lock, its `head`, and its sealed segments.
 
-Reading opens, reads and closes: no lock, no write. Writing happens in batches under `append.lock`; within a batch
-the file is extended by whole lines and cut back to the last acknowledged one when the disk refuses.
+Reading opens, reads and closes: no lock, no write. Writing happens in batches under `append.lock`; within a batch the
+file is extended by whole lines, and cut back to the last good one when the disk refuses. A new file is put in place
+by one rename with its first events whole, so a ledger that does not begin with an event is damaged.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
-import re
 import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
-
-import msgspec
 
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
 from headway.core.state import Position
-from headway.disk import REAL, Disk, file_kind, make_folders, write_all, write_file
-from headway.errors import DamageError, LedgerDamaged, StorageFailed, TryLater
-from headway.ledger import recovery
+from headway.disk import REAL, Disk, file_kind, make_folders, sync_folders, write_all, write_file
+from headway.errors import BugError, DamageError, LedgerDamaged, StorageFailed, TryLater
+from headway.ledger import head as heads
+from headway.ledger import recovery, segments
 from headway.ledger.base import Loaded
+from headway.ledger.head import Head
 from headway.ledger.lock import FileLock
-from headway.ledger.scan import START, Chain, Mark, Scan, any_verifies, lines, scan, unknown_breaks
+from headway.ledger.scan import (
+    SETTLING,
+    START,
+    Chain,
+    Mark,
+    Scan,
+    any_verifies,
+    check_format,
+    follows,
+    heading,
+    lines,
+    pieces,
+    scan,
+)
 
 NAME = "ledger.jsonl"
-LOCK_PATIENCE = 60.0
+LOCK = "append.lock"
+PATIENCE = 60.0
 HEAD_EVERY = 1.0
-SEALED = re.compile(r"ledger\.(\d+)\.jsonl\.gz")
+TRIES, QUIET = 5, 0.002
+"""How often a reader that finds damage looks again while the file changes, and how long it waits to see that."""
+
+PROJECT_ABOVE = 3
+"""How many folders a plan's folder is below the project: `.headway/plans/<plan_id>`."""
 
 Witnesses = Callable[[], "list[tuple[str, Position]]"]
 """Files that name a position of this ledger: whoever they are, the ledger must reach it."""
 
 
-class Head(msgspec.Struct, frozen=True):
-    """What `head` says: the newest snapshot, and the end when it was written. Derived; never trusted unchecked."""
+class Entry(NamedTuple):
+    """A line that verifies and continues the chain."""
 
-    snapshot: Mark | None
-    end: Mark
-
-
-def unpacked(path: str) -> Iterator[bytes]:
-    """The lines of a sealed segment."""
-    try:
-        with gzip.open(path, "rb") as file:
-            for line in file:
-                yield line.rstrip(b"\n")
-    except (OSError, EOFError, zlib.error) as error:
-        raise LedgerDamaged(
-            "A sealed segment of the ledger cannot be read",
-            facts={
-                "file": path,
-                "error": error,
-                "cost": "its events; the state of the plan does not need them",
-            },
-            hint="put it back from a backup",
-            code="ledger.segment",
-        ) from error
+    data: bytes
+    position: Position
+    type: str
+    offset: int
+    end: int
 
 
 class Tail(NamedTuple):
-    """Events from some offset on: where the last one ends, the newest snapshot among them, and their sizes."""
+    """Events from some offset to the last one that belongs."""
 
-    records: list[Record]
+    entries: list[Entry]
     end: Mark
-    snapshot: Mark | None
-    start: int
-    first: int
 
-    def loaded(self, *, whole: bool, size: int) -> Loaded:
-        """What callers of the port get to see."""
+    @property
+    def snapshot(self) -> Mark | None:
+        """The newest snapshot among them."""
+        found = self._newest_snapshot()
+        return Mark(self.entries[found].offset, self.entries[found].position) if found is not None else None
+
+    def hashes(self) -> dict[int, str]:
+        """What has to agree with those who name positions: a recovery settles all that was named before it."""
+        settled = max((i for i, e in enumerate(self.entries) if e.type in SETTLING), default=0)
+        return {entry.position.seq: entry.position.hash for entry in self.entries[settled:]}
+
+    def loaded(self, known: Position | None, size: int, *, start: Position | None = None) -> Loaded:
+        """What is new to somebody who knows the state at `known`, or all that makes up the state.
+
+        `start` is the event before the first of them.
+        """
+        after = 0 if known is not None and known == start else None
+        if after is None:
+            after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
+        begin = self._newest_snapshot() or 0 if after is None else after
+        chosen = self.entries[begin:]
+        records = [codec.decode(entry.data) for entry in chosen]
+        first = chosen[0] if chosen else None
         return Loaded(
-            self.records,
+            records,
             self.end.position if self.end.position.seq else None,
-            whole=whole,
-            base=self.first,
-            tail=self.end.offset - self.start - self.first,
+            whole=after is None,
+            base=first.end - first.offset if first else 0,
+            tail=self.end.offset - first.end if first else 0,
+            size=self.end.offset,
             debris=self.end.offset < size,
         )
+
+    def _newest_snapshot(self) -> int | None:
+        return max((i for i, e in enumerate(self.entries) if e.type == Snapshot.type), default=None)
 
 
 class FileLedger:
@@ -91,57 +113,83 @@ class FileLedger:
         self.path = os.path.join(folder, NAME)
         self._disk = disk
         self._witnesses = witnesses
-        self._lock = FileLock(os.path.join(folder, "append.lock"))
+        self._lock = FileLock(os.path.join(folder, LOCK))
         self._fd = -1
-        self._inode = 0
         self._end = Mark(0, START)
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
-        self._fresh = False
         self._stopped = ""
         self._head_at = 0.0
-        self._head_end: Mark | None = None
+        self._head_end = Mark(0, START)
 
     # Reading.
 
-    def load(self, *, thorough: bool = False) -> Loaded | None:
-        """From the newest snapshot on. `thorough` verifies the whole file first."""
-        with self._opened() as fd:
-            if fd is None:
-                return None
-            size = os.fstat(fd).st_size
-            head = self._read_head()
-            base = None if thorough or head is None else self._checked(fd, size, head.snapshot)
-            if base is None:
-                found = scan(fd, size)
-                self._refuse_damage(fd, found)
-                base = found.snapshot
-            tail = self._tail(fd, base.offset if base else 0, size)
-            self._refuse_loss(tail, head)
-            return tail.loaded(whole=True, size=size) if tail.records else None
+    def load(self, known: Position | None = None, *, thorough: bool = False) -> Loaded | None:
+        """From the newest snapshot on, or what came after `known`. `thorough` verifies the whole file first."""
+        for _ in range(TRIES):
+            before = self.stamp()
+            try:
+                return self._load(known, thorough=thorough)
+            except LedgerDamaged:
+                time.sleep(QUIET)
+                if self.stamp() == before:
+                    raise
+        return self._load(known, thorough=thorough)
+
+    def stamp(self) -> tuple[int, ...]:
+        """Changes whenever the file does. Nobody is locked out: what looks damaged may be somebody's work."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number, sealed segments included."""
+        newest = 0
         for data in self._all_lines(first):
-            if codec.seal(data) is None:
+            if codec.seal(data) is None or heading(data)[0] <= newest:
                 continue
-            record = codec.decode(data)
-            if last is not None and record.seq > last:
+            newest = heading(data)[0]
+            if last is not None and newest > last:
                 return
-            if record.seq >= first:
-                yield record
+            if newest >= first:
+                yield codec.decode(data)
 
     def segments(self) -> list[tuple[int, str]]:
         """Sealed segments, oldest first: the number of their first event, and their path."""
-        with suppress(FileNotFoundError):
-            names = ((SEALED.fullmatch(name), name) for name in os.listdir(self.folder))
-            return sorted((int(m.group(1)), os.path.join(self.folder, name)) for m, name in names if m)
-        return []
+        return [(segment.first, segment.path) for segment in segments.sealed(self.folder)]
 
     def scan(self) -> Scan | None:
-        """The whole current file, looked at line by line."""
-        with self._opened() as fd:
+        """The whole current file, looked at line by line; None where there is none."""
+        with self.opened() as fd:
             return None if fd is None else scan(fd, os.fstat(fd).st_size)
+
+    def named(self) -> recovery.Named:
+        """Positions that this ledger must have: named by `head`, by files, or acknowledged by this object."""
+        head = heads.read(self.folder)
+        return self._all_named(head)
+
+    @contextmanager
+    def opened(self) -> Iterator[int | None]:
+        """The current file for reading; None where there is none."""
+        kind = file_kind(self.path)
+        if kind not in ("", "file"):
+            raise recovery.not_a_file(self.path, kind)
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC) if kind else None
+        except OSError as error:
+            raise DamageError(
+                "The ledger cannot be read",
+                facts={"file": self.path, "error": error.strerror},
+                hint="give this user permission to read it",
+                code="ledger.unreadable",
+            ) from error
+        try:
+            yield fd
+        finally:
+            if fd is not None:
+                os.close(fd)
 
     def size(self) -> int:
         """Bytes up to the last event."""
@@ -149,27 +197,35 @@ class FileLedger:
 
     # Writing.
 
-    def begin(self, known: Position | None) -> Loaded:
+    def begin(self, known: Position | None, *, patience: float = PATIENCE) -> Loaded:
         """Take the lock and learn what others appended; mend what a dead writer left."""
-        if self._stopped:
-            raise StorageFailed(
-                "This ledger takes no more events", facts={"since": self._stopped}, hint="headway doctor"
-            )
-        make_folders(self._disk, self.folder)
-        if not self._lock.acquire(wait=LOCK_PATIENCE):
+        self._refuse_if_stopped()
+        try:
+            make_folders(self._disk, self.folder)
+            taken = self._lock.acquire(wait=patience)
+        except OSError as error:
+            raise self._refused(error) from error
+        if not taken:
             raise TryLater(
-                "Another process has been writing to this ledger for a minute",
-                facts={"lock": self._lock.path},
+                "Another process is writing to this ledger",
+                facts={"waited": f"{patience:g} s", "lock": self._lock.path},
                 hint="try again when it is done; a process that died holds no lock",
+                code="ledger.busy",
             )
         try:
             return self._catch_up(known)
-        except BaseException:
+        except BaseException as error:
+            self._let_go()
             self._lock.release()
+            if isinstance(error, OSError):
+                raise self._refused(error) from error
             raise
 
     def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
         """Write whole lines at the end; if the disk refuses, the file is as it was."""
+        if not self._lock.held:
+            raise BugError("append outside of a batch")
+        self._refuse_if_stopped()
         at, parts, records = self._end, [], []
         offset, position, snapshot = at.offset, at.position, self._snapshot
         for event in events:
@@ -180,38 +236,20 @@ class FileLedger:
             position = Position(position.seq + 1, digest)
             parts.append(line)
             offset += len(line) + 1
-        data = b"\n".join(parts) + b"\n"
-        try:
-            write_all(self._disk, self._fd, data, at.offset)
-        except OSError as error:
-            self._cut_back(at, error)
-            raise StorageFailed(
-                "The disk refused an event",
-                facts={
-                    "error": error.strerror or error,
-                    "file": NAME,
-                    "events lost": "none that was acknowledged",
-                },
-                hint="make room or mend the disk, then run the command again",
-            ) from error
+        parts.append(b"")
+        self._write(b"\n".join(parts), at)
         self._end, self._snapshot = Mark(offset, position), snapshot
         return records
 
     def sync(self) -> None:
-        """Make the file durable, and its name if it is new."""
+        """Make the file durable."""
+        if self._fd < 0:
+            return
         end = self._end
         try:
             self._disk.sync(self._fd)
-            if self._fresh:
-                self._disk.sync_folder(self.folder)
-                self._fresh = False
         except OSError as error:
-            self._stopped = str(error)
-            raise StorageFailed(
-                "The disk did not confirm an event",
-                facts={"error": error.strerror or error, "last confirmed event": self._acked.position.seq},
-                hint="nothing more is written to this ledger by this process; check the disk, then headway doctor",
-            ) from error
+            raise self._unconfirmed(error) from error
         self._acked = end
 
     def end(self) -> None:
@@ -223,134 +261,228 @@ class FileLedger:
 
     def close(self) -> None:
         """Leave a current `head` behind and let go of the file."""
-        if self._fd >= 0 and not self._stopped and self._acked == self._end and self._head_end != self._end:
-            self._write_head()
+        with suppress(OSError):
+            due = self._fd >= 0 and self._head_end != self._acked and (self._lock.held or self._lock.acquire(wait=0))
+            if due and self._same_file() and os.fstat(self._fd).st_size == self._end.offset:
+                self._write_head()
         self._lock.release()
         self._let_go()
 
     def rotate(self, snapshot: Snapshot, *, by: str, ts: str, plan_id: str, project_id: str) -> list[Record]:
-        """Seal the file and go on in a new one that begins with a snapshot. Inside a batch, after a sync."""
-        first = self._first_number()
-        sealed = os.path.join(self.folder, f"ledger.{first}.jsonl.gz")
-        with open(self.path, "rb") as source:
-            packed = gzip.compress(source.read(), compresslevel=6, mtime=0)
-        write_file(self._disk, sealed, [packed], durable=True)
+        """Seal the file and go on in a new one that begins with a snapshot. Inside a batch, after a sync.
+
+        If the disk refuses before the new file is in place, nothing has happened.
+        """
+        if not self._lock.held or self._acked != self._end:
+            raise BugError("rotation outside of a batch, or before its sync")
         last = self._end.position
-        event = LedgerRotated(
-            format=FORMAT,
-            plan_id=plan_id,
-            project_id=project_id,
-            sealed=last,
-            segment=os.path.basename(sealed),
-        )
-        line, digest = codec.encode(event, seq=last.seq + 1, ts=ts, by=by, prev=last.hash)
-        second, digest2 = codec.encode(snapshot, seq=last.seq + 2, ts=ts, by=by, prev=digest)
-        write_file(self._disk, self.path, [line, b"\n", second, b"\n"], durable=True)
-        self._let_go()
-        self._open_for_writing()
-        here = Mark(len(line) + 1, Position(last.seq + 2, digest2))
-        self._snapshot = here
-        self._end = self._acked = Mark(len(line) + len(second) + 2, here.position)
+        try:
+            name, packed = self._seal()
+            event = LedgerRotated(
+                format=FORMAT, plan_id=plan_id, project_id=project_id, sealed=last, segment=name, digest=packed
+            )
+            lead, digest = codec.encode(event, seq=last.seq + 1, ts=ts, by=by, prev=last.hash)
+            body, digest2 = codec.encode(snapshot, seq=last.seq + 2, ts=ts, by=by, prev=digest)
+            size = self._put_in_place([lead, b"\n", body, b"\n"])
+        except OSError as error:
+            raise self._refused(error) from error
+        self._snapshot = Mark(len(lead) + 1, Position(last.seq + 2, digest2))
+        self._end = self._acked = Mark(size, self._snapshot.position)
         self._write_head()
         return [
             Record(last.seq + 1, ts, by, event, last.hash, digest),
             Record(last.seq + 2, ts, by, snapshot, digest, digest2),
         ]
 
-    # Opening.
+    # What reading is made of.
 
-    @contextmanager
-    def _opened(self) -> Iterator[int | None]:
-        kind = file_kind(self.path)
-        if kind not in ("", "file"):
-            raise recovery.not_a_file(self.path, kind)
-        if not kind:
-            self._refuse_loss(Tail([], Mark(0, START), None, 0, 0), self._read_head())
-            yield None
-            return
-        try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise DamageError(
-                "The ledger cannot be read",
-                facts={"file": self.path, "error": error.strerror},
-                hint="give this user permission to read it",
-                code="ledger.unreadable",
-            ) from error
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+    def _load(self, known: Position | None, *, thorough: bool) -> Loaded | None:
+        head = heads.read(self.folder)
+        named = self._all_named(head)  # before the file is looked at: it only ever grows
+        with self.opened() as fd:
+            if fd is None:
+                self._refuse_missing(named)
+                return None
+            size = os.fstat(fd).st_size
+            tail = self._look(fd, size, None if thorough else head, named)
+            return tail.loaded(known, size)
 
-    def _open_for_writing(self) -> None:
-        kind = file_kind(self.path)
-        if kind not in ("", "file"):
-            raise recovery.not_a_file(self.path, kind)
-        self._fresh = not kind
-        try:
-            self._fd = self._disk.open(self.path, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise StorageFailed(
-                "The ledger cannot be written",
-                facts={"file": self.path, "error": error.strerror},
-                hint="give this user permission to write it",
-            ) from error
-        self._inode = os.fstat(self._fd).st_ino
+    def _all_named(self, head: Head | None) -> list[tuple[str, Position]]:
+        ours = [("head", head.end.position)] if head is not None else []
+        ours += [("this process", self._acked.position)] if self._acked.position.seq else []
+        return ours + list(self._witnesses())
 
-    def _let_go(self) -> None:
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            self._disk.close(fd)
+    def _refuse_missing(self, named: recovery.Named) -> None:
+        """There may be no ledger only where there never was one."""
+        recovery.refuse_loss(self.path, START, {}, [*named, *recovery.traces(self.folder)])
+
+    def _look(self, fd: int, size: int, head: Head | None, named: recovery.Named) -> Tail:
+        """Verify from the snapshot that `head` names, or, without a `head` that is right, everything."""
+        check_format(fd, size)
+        tail = self._from(fd, size, head.snapshot) if head is not None else None
+        if tail is None:
+            found = scan(fd, size)
+            recovery.refuse(self.path, fd, found)
+            tail = self._from(fd, size, found.snapshot)
+        if tail is None:
+            raise recovery.headless(self.path, size)
+        recovery.refuse_loss(self.path, tail.end.position, tail.hashes(), named)
+        return tail
+
+    def _from(self, fd: int, size: int, base: Mark | None) -> Tail | None:
+        """Events from this snapshot (or the first event) on; None if it does not stand there."""
+        offset = base.offset if base else 0
+        line = next(lines(fd, offset, size), None)
+        sealed = codec.seal(line.data) if line else None
+        if line is None or sealed is None:
+            return None
+        if base is None:
+            return self._after(fd, size, Mark(0, follows(line.data)))
+        if Position(heading(line.data)[0], sealed) != base.position or heading(line.data)[1] != Snapshot.type:
+            return None
+        entry = Entry(line.data, base.position, Snapshot.type, line.offset, line.end)
+        tail = self._after(fd, size, Mark(line.end, base.position))
+        return Tail([entry, *tail.entries], tail.end)
+
+    def _after(self, fd: int, size: int, start: Mark) -> Tail:
+        """Events that follow this one, to the first line that does not belong; worse than debris is refused."""
+        entries: list[Entry] = []
+        chain, end = Chain(start.position), start.offset
+        for line in lines(fd, start.offset, size):
+            name = chain.takes(line.data)
+            if not name:
+                break
+            entries.append(Entry(line.data, chain.at, name, line.offset, line.end))
+            end = line.end
+        if end < size and any_verifies(fd, end, size):
+            raise recovery.damaged(self.path, Mark(end, chain.at), size)
+        return Tail(entries, Mark(end, chain.at))
+
+    def _all_lines(self, first: int) -> Iterator[bytes]:
+        with self.opened() as fd:
+            size = os.fstat(fd).st_size if fd is not None else 0
+            begins = self._first_number(fd, size) if fd is not None else None
+            sealed = [s for s in segments.sealed(self.folder) if begins is None or s.first < begins]
+            for segment, following in zip(sealed, [*(s.first for s in sealed[1:]), begins], strict=False):
+                if following is None or following > first:
+                    yield from segments.unpack(segment.path)
+            if fd is not None:
+                yield from (line.data for line in lines(fd, 0, size))
+
+    def _first_number(self, fd: int, size: int) -> int | None:
+        found = (line.data for line in lines(fd, 0, size) if codec.seal(line.data) is not None)
+        return next((heading(data)[0] for data in found), None)
+
+    # What writing is made of.
 
     def _catch_up(self, known: Position | None) -> Loaded:
         """Under the lock: what came after `known`, with the file mended and this object at its end."""
         if self._fd >= 0 and not self._same_file():
             self._let_go()
         if self._fd < 0:
-            self._open_for_writing()
-            return self._first_look()
+            return self._first_look(known)
         size = os.fstat(self._fd).st_size
-        if known != self._end.position or size < self._end.offset or not self._last_line_stands():
-            return self._first_look()
-        if size == self._end.offset:
-            return Loaded([], known, whole=False)
-        tail = self._tail(self._fd, self._end.offset, size, known)
-        return self._take(tail, size).loaded(whole=False, size=0)
+        if size >= self._end.offset and self._last_line_stands():
+            if size == self._end.offset and known == self._end.position:
+                return Loaded([], known, whole=False, size=size)
+            tail = self._after(self._fd, size, self._end)
+            news = tail.loaded(known, size, start=self._end.position)
+            if not news.whole:
+                return self._take(tail, news, size)
+        self._let_go()
+        return self._first_look(known)
 
-    def _first_look(self) -> Loaded:
+    def _first_look(self, known: Position | None) -> Loaded:
         """Verify from the newest snapshot, or everything if the last writer left no clean end."""
+        head = heads.read(self.folder)
+        named = self._all_named(head)
+        kind = file_kind(self.path)
+        if kind not in ("", "file"):
+            raise recovery.not_a_file(self.path, kind)
+        if not kind:
+            self._refuse_missing(named)
+            self._end, self._snapshot = Mark(0, START), None
+            return Loaded([], None)
+        self._fd = self._disk.open(self.path, os.O_RDWR)
         size = os.fstat(self._fd).st_size
-        head = self._read_head()
-        clean = head is not None and head.end.offset == size
-        base = self._checked(self._fd, size, head.snapshot) if head is not None and clean else None
-        if base is None:
-            found = scan(self._fd, size)
-            self._refuse_damage(self._fd, found)
-            base = found.snapshot
-        tail = self._tail(self._fd, base.offset if base else 0, size)
-        self._refuse_loss(tail, head)
-        self._snapshot = base
-        return self._take(tail, size).loaded(whole=True, size=0)
+        clean = head if head is not None and head.end.offset == size else None
+        tail = self._look(self._fd, size, clean, named)
+        news = tail.loaded(known, size)
+        self._snapshot = None
+        return self._take(tail, news, size)
 
-    def _take(self, tail: Tail, size: int) -> Tail:
+    def _take(self, tail: Tail, news: Loaded, size: int) -> Loaded:
         """Stand at the end of the events. Under the lock nobody else writes, so what follows them is debris."""
         self._snapshot = tail.snapshot or self._snapshot
+        self._end = tail.end
         if tail.end.offset < size:
-            end, added = recovery.cut(self._disk, self._fd, self.folder, tail.end, size, kind="debris")
-            tail = tail._replace(records=tail.records + added, end=end)
-        self._end = self._acked = tail.end
-        return tail
+            self._end, added = recovery.set_debris_aside(self._disk, self._fd, self.folder, tail.end, size)
+            self._acked = self._end
+            grown = self._end.offset - tail.end.offset
+            news = news._replace(records=news.records + added, end=self._end.position, debris=False)
+            news = news._replace(tail=news.tail + grown, size=self._end.offset)
+        return news
+
+    def _write(self, data: bytes, at: Mark) -> None:
+        try:
+            if self._fd < 0:
+                self._put_in_place([data])
+            else:
+                write_all(self._disk, self._fd, data, at.offset)
+        except OSError as error:
+            if self._fd >= 0:
+                self._cut_back(at, error)
+            raise self._refused(error) from error
+
+    def _put_in_place(self, chunks: Iterable[bytes]) -> int:
+        """Make this the ledger by one rename; its size. Before the rename a failure changes nothing."""
+        temporary = f"{self.path}.new"
+        fd = self._disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        try:
+            size = 0
+            for chunk in chunks:
+                write_all(self._disk, fd, chunk, size)
+                size += len(chunk)
+            self._disk.sync(fd)
+            self._disk.replace(temporary, self.path)
+        except BaseException:
+            self._disk.close(fd)
+            with suppress(OSError):
+                self._disk.remove(temporary)
+            raise
+        self._let_go()
+        self._fd = fd
+        try:
+            sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
+        except OSError as error:
+            raise self._unconfirmed(error) from error
+        return size
+
+    def _seal(self) -> tuple[str, str]:
+        """Keep the current file compressed: the name and the digest of what it is kept in."""
+        first = self._first_number(self._fd, self._end.offset)
+        name = segments.name(first or self._end.position.seq)
+        path = os.path.join(self.folder, name)
+        if os.path.lexists(path):  # of a rotation that did not come to its end; or somebody put an old ledger back
+            recovery.move_aside(self._disk, self.folder, path, name)
+        running = codec.Running()
+        packed = segments.pack(pieces(self._fd, 0, self._end.offset), running)
+        write_file(self._disk, path, packed, durable=True, temporary=f"{path}.new")
+        return name, running.digest()
+
+    def _let_go(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            self._disk.close(fd)
 
     def _same_file(self) -> bool:
         try:
-            return os.stat(self.path).st_ino == self._inode
+            return os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except FileNotFoundError:
             return False
 
     def _last_line_stands(self) -> bool:
         """The last event we know is still where we left it."""
-        if self._end.offset == 0:
-            return True
         seal = b'"%s"}\n' % self._end.position.hash.encode()
         return os.pread(self._fd, len(seal), self._end.offset - len(seal)) == seal
 
@@ -360,94 +492,33 @@ class FileLedger:
         except OSError as again:
             self._stopped = f"{error}; then {again}"
 
-    # Looking.
-
-    def _checked(self, fd: int, size: int, mark: Mark | None) -> Mark | None:
-        """The snapshot that `head` names, if it really stands there."""
-        if mark is None or not 0 <= mark.offset < size:
-            return None
-        line = next(lines(fd, mark.offset, size), None)
-        if line is None or codec.seal(line.data) != mark.position.hash:
-            return None
-        return mark if codec.peek(line.data) == (mark.position.seq, Snapshot.type) else None
-
-    def _tail(self, fd: int, offset: int, size: int, after: Position | None = None) -> Tail:
-        """Events from here to the end or to the first line that does not belong; damage is refused."""
-        records: list[Record] = []
-        chain = Chain(after) if after is not None else None
-        end, snapshot, first = Mark(offset, after or START), None, 0
-        for line in lines(fd, offset, size):
-            if chain is None:
-                if codec.seal(line.data) is None:
-                    break
-                record = codec.decode(line.data)
-                chain = Chain(record.position)
-            elif chain.takes(line.data):
-                record = codec.decode(line.data)
-            else:
-                break
-            records.append(record)
-            first = first or line.end - line.offset
-            if record.event.type == Snapshot.type:
-                snapshot = Mark(line.offset, record.position)
-            end = Mark(line.end, record.position)
-        if end.offset < size and any_verifies(fd, end.offset, size):
-            raise recovery.damaged(self.path, end, size)
-        return Tail(records, end, snapshot, offset, first)
-
-    def _refuse_damage(self, fd: int, found: Scan) -> None:
-        """Breaks other than debris at the very end are for `doctor --repair`."""
-        for gap in unknown_breaks(fd, found):
-            if gap.resumes is not None:
-                raise recovery.damaged(self.path, Mark(gap.start, gap.after), gap.end)
-
-    def _refuse_loss(self, tail: Tail, head: Head | None) -> None:
-        """Whoever names a position of this ledger was told about it: the ledger must have it."""
-        end = tail.end.position
-        hashes = {record.seq: record.hash for record in tail.records}
-        named = [("head", head.end.position)] if head is not None else []
-        for name, position in named + list(self._witnesses()):
-            if position.seq > end.seq or hashes.get(position.seq, position.hash) != position.hash:
-                raise LedgerDamaged(
-                    "The ledger has lost events that were acknowledged",
-                    facts={
-                        "file": self.path,
-                        "ledger ends at event": end.seq,
-                        f"{name} names event": f"{position.seq} ({position.hash[:8]})",
-                    },
-                    hint="put the newest backup of ledger.jsonl back, or headway doctor --repair",
-                    code="ledger.lost",
-                )
-
-    def _first_number(self) -> int:
-        line = next(lines(self._fd, 0, self._end.offset))
-        return codec.peek(line.data)[0]
-
-    def _all_lines(self, first: int) -> Iterator[bytes]:
-        with self._opened() as fd:
-            size = os.fstat(fd).st_size if fd is not None else 0
-            opening = next(lines(fd, 0, size), None) if fd is not None else None
-            begins = codec.peek(opening.data)[0] if opening and codec.seal(opening.data) else None
-            sealed = [s for s in self.segments() if begins is None or s[0] < begins]
-            for (_, path), following in zip(sealed, [*(s[0] for s in sealed[1:]), begins], strict=False):
-                if following is None or following > first:
-                    yield from unpacked(path)
-            if fd is not None:
-                yield from (line.data for line in lines(fd, 0, size))
-
-    # Head.
-
-    def _read_head(self) -> Head | None:
-        try:
-            with open(os.path.join(self.folder, "head"), "rb") as file:
-                return msgspec.json.decode(file.read(4096), type=Head)
-        except (OSError, msgspec.DecodeError):
-            return None
-
     def _write_head(self) -> None:
-        """Derived, so neither synced nor needed: a disk that refuses it refuses nothing that matters."""
-        with suppress(OSError):
-            data = msgspec.json.encode(Head(self._snapshot, self._acked)) + b"\n"
-            write_file(self._disk, os.path.join(self.folder, "head"), [data], durable=False)
-            self._head_end = self._acked
+        """Neither synced nor needed: a disk that refuses it refuses nothing that matters."""
+        if self._fd >= 0 and not self._stopped and self._head_end != self._acked == self._end:
+            with suppress(OSError):
+                heads.write(self._disk, self.folder, Head(self._snapshot, self._acked))
+                self._head_end = self._acked
         self._head_at = time.monotonic()
+
+    # Refusals.
+
+    def _refuse_if_stopped(self) -> None:
+        if self._stopped:
+            raise StorageFailed(
+                "This ledger takes no more events", facts={"since": self._stopped}, hint="headway doctor"
+            )
+
+    def _unconfirmed(self, error: OSError) -> StorageFailed:
+        self._stopped = str(error)
+        return StorageFailed(
+            "The disk did not confirm an event",
+            facts={"error": error.strerror or error, "last confirmed event": self._acked.position.seq},
+            hint="nothing more is written to this ledger by this process; check the disk, then headway doctor",
+        )
+
+    def _refused(self, error: OSError) -> StorageFailed:
+        return StorageFailed(
+            "The disk refused an event",
+            facts={"error": error.strerror or error, "file": self.path, "events lost": "none that was acknowledged"},
+            hint="make room, give this user permission or mend the disk, then run the command again",
+        )

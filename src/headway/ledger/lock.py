@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+LONGEST_PAUSE = 0.001
+"""How long somebody who waits may overlook that a lock was free."""
+
 _known: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
@@ -28,17 +31,31 @@ class FileLock:
 
     def acquire(self, *, wait: float, shared: bool = False) -> bool:
         """Take the lock, waiting up to `wait` seconds. The lock file is created and never removed."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            taken = _flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, wait)
-        except BaseException:
+        mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+        deadline = time.monotonic() + wait
+        fd = -1
+        while fd < 0:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                taken = _flock(fd, mode, deadline)
+                if taken and self._is_in_place(fd):
+                    break
+            except BaseException:
+                os.close(fd)
+                raise
             os.close(fd)
-            raise
-        if not taken:
-            os.close(fd)
-            return False
+            fd = -1
+            if not taken:
+                return False
         self._fd = fd
         return True
+
+    def _is_in_place(self, fd: int) -> bool:
+        """Somebody who deletes a lock file must not leave two holders behind."""
+        try:
+            return os.path.samestat(os.fstat(fd), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
     def release(self) -> None:
         """Give it back; releasing twice is harmless."""
@@ -66,9 +83,8 @@ def holder(since: str) -> dict[str, Any]:
     return {"pid": os.getpid(), "host": os.uname().nodename, "since": since}
 
 
-def _flock(fd: int, mode: int, wait: float) -> bool:
-    deadline = time.monotonic() + wait
-    pause = 0.0002
+def _flock(fd: int, mode: int, deadline: float) -> bool:
+    pause = 0.0001
     while True:
         try:
             fcntl.flock(fd, mode)
@@ -76,7 +92,7 @@ def _flock(fd: int, mode: int, wait: float) -> bool:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(pause)
-            pause = min(pause * 2, 0.01)
+            pause = min(pause * 2, LONGEST_PAUSE)
         else:
             return True
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from headway.core import codec
-from headway.core.events import Event, Record, Snapshot
+from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
 from headway.core.state import Position
-from headway.errors import BugError
+from headway.errors import BugError, TryLater
 from headway.ledger.base import Loaded
 from headway.ledger.scan import START
 
@@ -28,25 +28,27 @@ class MemoryLedger:
         self._shelf = shelf or Shelf()
         self._held = False
 
-    def load(self) -> Loaded | None:
-        records = list(self.history())
-        if not records:
+    def load(self, known: Position | None = None) -> Loaded | None:
+        lines = list(self._shelf.lines)
+        if not lines:
             return None
-        start = max((i for i, r in enumerate(records) if r.event.type == Snapshot.type), default=0)
-        sizes = [len(line) + 1 for line in self._shelf.lines[start:]]
-        return Loaded(records[start:], records[-1].position, base=sizes[0], tail=sum(sizes[1:]))
+        end = codec.decode(lines[-1]).position
+        sizes = [len(line) + 1 for line in lines]
+        if known is not None and 0 < known.seq <= len(lines) and codec.seal(lines[known.seq - 1]) == known.hash:
+            return Loaded(list(self.history(known.seq + 1, end.seq)), end, whole=False, size=sum(sizes))
+        start = max((i for i, line in enumerate(lines) if codec.peek(line)[1] == Snapshot.type), default=0)
+        records = [codec.decode(line) for line in lines[start:]]
+        return Loaded(records, end, base=sizes[start], tail=sum(sizes[start + 1 :]), size=sum(sizes))
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         for line in self._shelf.lines[first - 1 : last]:
             yield codec.decode(line)
 
-    def begin(self, known: Position | None) -> Loaded:
-        self._shelf.lock.acquire()
+    def begin(self, known: Position | None, *, patience: float = 60.0) -> Loaded:
+        if not self._shelf.lock.acquire(timeout=patience):
+            raise TryLater("Another ledger is writing to this shelf", hint="try again", code="ledger.busy")
         self._held = True
-        there = known is not None and 0 < known.seq <= len(self._shelf.lines)
-        if known is None or not there or codec.seal(self._shelf.lines[known.seq - 1]) != known.hash:
-            return self.load() or Loaded([], None)
-        return Loaded(list(self.history(known.seq + 1)), known, whole=False)
+        return self.load(known) or Loaded([], None)
 
     def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
         if not self._held:
@@ -66,6 +68,11 @@ class MemoryLedger:
         if self._held:
             self._held = False
             self._shelf.lock.release()
+
+    def rotate(self, snapshot: Snapshot, *, by: str, ts: str, plan_id: str, project_id: str) -> list[Record]:
+        last = codec.decode(self._shelf.lines[-1]).position
+        lead = LedgerRotated(format=FORMAT, plan_id=plan_id, project_id=project_id, sealed=last, segment="")
+        return self.append([lead, snapshot], by=by, ts=ts)
 
     def size(self) -> int:
         return sum(len(line) + 1 for line in self._shelf.lines)

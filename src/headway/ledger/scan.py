@@ -6,18 +6,24 @@ Never writes and takes no lock. Knows lines and hashes; what to do about a break
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from headway.core import codec
-from headway.core.events import LedgerRecovered, Snapshot
+from headway.core.events import LedgerRecovered, LedgerRotated, PlanRebuilt, Snapshot
 from headway.core.state import Position
 
 CHUNK = 1 << 20
-MAX_LINE = 1 << 29
-"""No event is longer than 512 MiB; a longer line is not ours and is never brought into memory."""
+LONG = 8 << 20
+"""A longer line enters memory only after its hash was found to be right, piece by piece."""
 
 START = Position(0, codec.START)
+SETTLING = frozenset({LedgerRecovered.type, PlanRebuilt.type})
+"""These may skip numbers: those of events that are gone are never given again."""
+
+OPENING = frozenset({LedgerRotated.type, PlanRebuilt.type})
+"""These may stand first and still follow something."""
 
 
 class Line(NamedTuple):
@@ -48,7 +54,7 @@ class Break(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A whole file, looked at once."""
+    """A whole file, looked at once. `newest` is the highest number that any verifying line bears."""
 
     first: Position | None
     end: Mark
@@ -56,34 +62,53 @@ class Scan(NamedTuple):
     breaks: list[Break]
     snapshot: Mark | None
     holes: list[LedgerRecovered]
-    events: int
+    newest: Position
 
 
 def lines(fd: int, start: int, stop: int) -> Iterator[Line]:
-    """Complete lines between two offsets; a line that is too long comes with empty data."""
-    offset, pending, scanned = start, bytearray(), start
-    too_long = False
+    """Complete lines between two offsets; an overlong one that does not verify comes with empty data."""
+    offset = scanned = start
+    parts: list[bytes] = []
+    held = 0
     while scanned < stop:
         chunk = os.pread(fd, min(CHUNK, stop - scanned), scanned)
         if not chunk:
             return
-        scanned += len(chunk)
         begin = 0
         while (feed := chunk.find(b"\n", begin)) >= 0:
-            if pending or too_long:
-                pending += chunk[begin:feed]
-                data = b"" if too_long else bytes(pending)
-                pending.clear()
+            end = scanned + feed + 1
+            if end - offset > LONG:
+                data = _long_line(fd, offset, end - 1)
+            elif parts:
+                data = b"".join((*parts, chunk[begin:feed]))
             else:
                 data = chunk[begin:feed]
-            end = scanned - len(chunk) + feed + 1
             yield Line(offset, data, end)
-            offset, begin, too_long = end, feed + 1, False
-        if not too_long:
-            pending += chunk[begin:]
-        if len(pending) > MAX_LINE:
-            pending.clear()
-            too_long = True
+            parts.clear()
+            offset, begin, held = end, feed + 1, 0
+        held += len(chunk) - begin
+        if held <= LONG:
+            parts.append(chunk[begin:])
+        else:
+            parts.clear()
+        scanned += len(chunk)
+
+
+def _long_line(fd: int, start: int, end: int) -> bytes:
+    """The bytes of a long line if it verifies, else none."""
+    claimed = codec.claim(os.pread(fd, codec.SEAL_LENGTH, end - codec.SEAL_LENGTH))
+    if claimed is None or digest_range(fd, start, end - codec.SEAL_LENGTH) != claimed:
+        return b""
+    return b"".join(pieces(fd, start, end))
+
+
+_HEADING = re.compile(rb'\{"v":1,"seq":(\d{1,18}),"ts":"[^"\\]*","type":"([a-z_]+)",')
+
+
+def heading(data: bytes) -> tuple[int, str]:
+    """Number and type of a verified line; a version error if it has another shape."""
+    match = _HEADING.match(data)
+    return (int(match.group(1)), match.group(2).decode()) if match else codec.peek(data)
 
 
 class Chain:
@@ -94,74 +119,79 @@ class Chain:
     def __init__(self, at: Position) -> None:
         self.at = at
 
-    def takes(self, data: bytes) -> bool:
-        """Whether this line verifies and continues the chain; if so, it is now the newest event."""
+    def takes(self, data: bytes) -> str:
+        """The type of a line that verifies and continues the chain, now the newest event; "" for any other."""
         sealed = codec.seal(data)
-        if sealed is None or codec.link(data) != self.at.hash or number(data) != self.at.seq + 1:
-            return False
-        self.at = Position(self.at.seq + 1, sealed)
-        return True
+        return self.accepts(data, sealed) if sealed is not None else ""
+
+    def accepts(self, data: bytes, sealed: str) -> str:
+        """The same for a line that is known to verify."""
+        if codec.link(data) != self.at.hash:
+            return ""
+        seq, name = heading(data)
+        if seq != self.at.seq + 1 and not (seq > self.at.seq and name in SETTLING):
+            return ""
+        self.at = Position(seq, sealed)
+        return name
 
 
-_SEQ = b',"seq":'
+def follows(data: bytes) -> Position:
+    """What a verifying line that stands first follows: nothing, or an event that is sealed or gone."""
+    seq, name = heading(data)
+    return Position(seq - 1, codec.link(data)) if name in OPENING else START
 
 
-def number(data: bytes) -> int:
-    """The number of a verified line; 0 where it has none."""
-    begin = data.find(_SEQ, 0, 64)
-    stop = data.find(b",", begin + len(_SEQ), begin + len(_SEQ) + 24)
-    if begin >= 0 and stop > begin and data[begin + len(_SEQ) : stop].isdigit():
-        return int(data[begin + len(_SEQ) : stop])
-    return codec.peek(data)[0]
+_FORMAT = re.compile(rb'\{"v":1,"seq":\d+,"ts":"[^"\\]*","type":"[a-z_]+","by":"[^"\\]*","data":\{"format":1,')
 
 
-def _is(data: bytes, event: str) -> bool:
-    return b'"type":"%s"' % event.encode() in data[:200]
+def check_format(fd: int, size: int) -> None:
+    """Refuse a file whose first line says that it is of a newer format; a line that is not intact says nothing."""
+    if _FORMAT.match(os.pread(fd, 4096, 0)):
+        return
+    line = next(lines(fd, 0, size), None)
+    if line is not None and codec.seal(line.data) is not None:
+        codec.decode(line.data)
 
 
-def scan(fd: int, size: int, *, start: int = 0, before: Position = START, known_first: bool = False) -> Scan:
-    """Look at every line between `start` and `size`. `before` is the event that the first one must follow.
-
-    Without `known_first`, the first verifying line may also begin a new segment: it then names what it follows.
-    """
-    chain = Chain(before)
+def scan(fd: int, size: int) -> Scan:
+    """Look at every line of a file."""
+    chain, newest = Chain(START), START
     first: Position | None = None
     breaks: list[Break] = []
     broken_at: int | None = None
     snapshot: Mark | None = None
     holes: list[LedgerRecovered] = []
-    good_end, count = start, 0
-    for line in lines(fd, start, size):
-        if chain.takes(line.data):
-            if broken_at is not None:
-                breaks.append(
-                    Break(broken_at, line.offset, Position(chain.at.seq - 1, codec.link(line.data)), chain.at)
-                )
-                broken_at = None
-        else:
-            sealed = codec.seal(line.data)
-            if sealed is None:
-                broken_at = line.offset if broken_at is None else broken_at
-                continue
-            here = Position(number(line.data), sealed)
-            begins = first is None and broken_at is None and not known_first and _is(line.data, "ledger_rotated")
-            if not begins:
-                begin = line.offset if broken_at is None else broken_at
-                breaks.append(Break(begin, line.offset, chain.at, here))
+    good_end = 0
+    for line in lines(fd, 0, size):
+        sealed = codec.seal(line.data)
+        if sealed is None:
+            broken_at = line.offset if broken_at is None else broken_at
+            continue
+        if first is None and broken_at is None:
+            chain = Chain(follows(line.data))
+        after, name = chain.at, chain.accepts(line.data, sealed)
+        if not name:
+            broken_at = line.offset if broken_at is None else broken_at
+            seq, name = heading(line.data)
+            chain = Chain(Position(seq, sealed))
+        if broken_at is not None:
+            breaks.append(Break(broken_at, line.offset, after, chain.at))
             broken_at = None
-            chain = Chain(here)
-        count += 1
-        first = first or chain.at
-        good_end = line.end
-        if _is(line.data, Snapshot.type) and (snapshot is None or chain.at.seq > snapshot.position.seq):
+        first, good_end = first or chain.at, line.end
+        newest = max(newest, chain.at, key=_number)
+        if name == Snapshot.type and (snapshot is None or chain.at.seq > snapshot.position.seq):
             snapshot = Mark(line.offset, chain.at)
-        elif _is(line.data, LedgerRecovered.type):
+        elif name == LedgerRecovered.type:
             event = codec.decode(line.data).event
             if isinstance(event, LedgerRecovered) and event.kind == "hole":
                 holes.append(event)
     if good_end < size:
         breaks.append(Break(good_end, size, chain.at, None))
-    return Scan(first, Mark(good_end, chain.at), size, breaks, snapshot, holes, count)
+    return Scan(first, Mark(good_end, chain.at), size, breaks, snapshot, holes, newest)
+
+
+def _number(position: Position) -> int:
+    return position.seq
 
 
 def unknown_breaks(fd: int, found: Scan) -> list[Break]:

@@ -7,9 +7,11 @@ its sync and yielded between batches.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +22,7 @@ from headway.core.decide import Rejection, decide
 from headway.core.events import Event, Record, Snapshot
 from headway.core.evolve import apply
 from headway.core.state import Position, State
-from headway.errors import BugError, HeadwayError, PlanConflict, Rejected, TryLater, UsageError
+from headway.errors import BugError, HeadwayError, PlanConflict, Rejected, StorageFailed, TryLater, UsageError
 from headway.ledger.base import Ledger, Loaded
 from headway.ledger.recovery import now
 
@@ -28,6 +30,14 @@ if TYPE_CHECKING:
     import asyncio  # only named in an annotation: importing it costs more than the rest of this module
 
 LINGER = 0.05
+YIELD = 0.002
+"""After a long batch the lock stays free for a moment: longer than somebody who waits for it may overlook that."""
+
+PATIENCE = 60.0
+ROTATE_ABOVE = 32 * 1024 * 1024
+ROTATE_RATIO = 8
+"""A file larger than both, against the state's size, is sealed when a snapshot was due anyway."""
+
 SNAPSHOT_EVERY = 50
 SMALL_STATE = 64 * 1024
 BASES = frozenset({"snapshot", "plan_created", "plan_imported", "plan_rebuilt"})
@@ -59,7 +69,7 @@ class Pace:
 
 
 class Writer:
-    """One plan's ledger and state, for any number of threads of one process."""
+    """One plan's ledger and state, for any number of threads and event loops of one process."""
 
     def __init__(
         self,
@@ -81,11 +91,14 @@ class Writer:
         self._pace = Pace()
         self._in_batch = False
         self._batch_since = 0.0
+        self._in_doubt = False
+        self._has_snapshot = False
         self._failure: HeadwayError | None = None
         self._lingering: threading.Thread | None = None
         self._dirty = threading.Event()
-        self._shared: asyncio.Future[None] | None = None
+        self._turns: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
         self._closed = False
+        self._pid = os.getpid()
 
     # What callers use.
 
@@ -112,19 +125,26 @@ class Writer:
         """As `execute`, for many at once in one event loop: all that is written in one turn shares a sync."""
         import asyncio
 
-        records = self._decide(command, by)
-        while records and self._synced < records[-1].seq:
-            self._check()
-            if self._shared is None or self._shared.done():
-                self._shared = asyncio.ensure_future(self._sync_turn())
-            await asyncio.shield(self._shared)
+        loop = asyncio.get_running_loop()
+        records = None
+        while records is None:
+            try:
+                records = self._decide(command, by, patience=0)
+            except TryLater as busy:
+                if busy.error_code != "ledger.busy":
+                    raise
+                await loop.run_in_executor(None, self._open_batch)
+        if records and self._synced < records[-1].seq:
+            synced = loop.create_future()
+            turn = self._turns.get(loop)
+            if turn is None:
+                self._turns[loop] = [synced]
+                task = loop.create_task(self._sync_turn(loop))
+                synced.add_done_callback(lambda _: task)  # a task lives while somebody holds it
+            else:
+                turn.append(synced)
+            await synced
         return records
-
-    async def _sync_turn(self) -> None:
-        import asyncio
-
-        await asyncio.sleep(0)
-        await asyncio.get_running_loop().run_in_executor(None, self.sync)
 
     def record(self, events: Sequence[Event], *, by: str) -> list[Record]:
         """Append events that no rule is about (recovery, repair); durable when it returns."""
@@ -138,31 +158,35 @@ class Writer:
         """Learn what others appended, without writing."""
         with self._mutex:
             if not self._in_batch:
-                loaded = self._ledger.load()
-                if loaded is not None and loaded.end != self._end:
+                loaded = self._ledger.load(self._end)
+                if loaded is None:
+                    self._state, self._end = None, None
+                elif loaded.whole:
                     self._rebuild(loaded)
+                else:
+                    self._advance(loaded.records)
             return self._state
 
     def sync(self, seq: int | None = None) -> None:
         """Return when everything up to this event (or all that is written) is durable."""
-        with self._mutex:
-            target = seq if seq is not None else (self._end.seq if self._end and self._in_batch else 0)
         with self._leader:
-            if self._synced >= target:
+            if seq is not None and self._synced >= seq:
                 return
             with self._mutex:
                 self._check()
-                last_chance = time.monotonic() - self._batch_since > LINGER
-                if last_chance:
-                    self._sync_now()
-                    self._end_batch()
+                if not self._in_batch:
                     return
                 reached = self._end
+                if time.monotonic() - self._batch_since > LINGER:  # others are waiting for the lock
+                    self._flush()
+                    self._finish_batch(reached)
+                    time.sleep(YIELD)
+                    return
             self._flush()
             with self._mutex:
                 self._synced = reached.seq if reached else 0
                 if self._end == reached:
-                    self._end_batch()
+                    self._finish_batch(reached)
 
     def snapshot(self) -> None:
         """Write a snapshot now, whether due or not."""
@@ -171,25 +195,37 @@ class Writer:
             self._append([self._snapshot_event(self._encoded())], "ledger")
         self.sync()
 
+    def rotate(self) -> None:
+        """Seal the ledger's file now, whether it has grown large or not."""
+        self.sync()
+        with self._leader, self._mutex:
+            self._begin()
+            try:
+                self._flush()
+                self._rotate()
+            finally:
+                self._end_batch()
+
     def close(self) -> None:
         """Sync what is open and let go."""
-        self._closed = True
-        self._dirty.set()
+        if self._pid != os.getpid():
+            return
         try:
-            if self._failure is None:
+            if self._failure is None and not self._closed:
                 self.sync()
         finally:
             with self._mutex:
-                if self._in_batch:
-                    self._end_batch()
+                self._closed = True
+                self._dirty.set()
+                self._end_batch()
                 self._ledger.close()
 
     # One batch.
 
-    def _decide(self, command: Command, by: str) -> list[Record]:
+    def _decide(self, command: Command, by: str, patience: float = PATIENCE) -> list[Record]:
         """Decide on the newest state there is, under the lock, and write what was decided."""
         with self._mutex:
-            fresh = self._begin()
+            fresh = self._begin(patience)
             records: list[Record] = []
             try:
                 outcome = decide(self._state, command)
@@ -201,27 +237,49 @@ class Writer:
                     self._end_batch()
         return records
 
-    def _begin(self) -> bool:
+    def _begin(self, patience: float = PATIENCE) -> bool:
         """Start a batch if none is open; whether this call started it."""
         self._check()
-        if self._in_batch:
+        if self._in_batch and not self._in_doubt:
             return False
-        news = self._ledger.begin(self._end)
+        if self._in_doubt:  # interrupted between writing and taking note: only the file knows
+            self._end_batch()
+            self._end = None
+        news = self._ledger.begin(self._end, patience=patience)
         self._in_batch, self._batch_since = True, time.monotonic()
         try:
             if news.whole:
                 self._rebuild(news)
             else:
                 self._advance(news.records)
+                self._notice(news.records)
         except BaseException:
+            self._in_doubt = True
             self._end_batch()
             raise
+        self._in_doubt = False
         self._synced = self._end.seq if self._end else 0
         return True
 
+    def _open_batch(self) -> None:
+        """Wait for the lock where waiting is allowed; somebody is about to use it."""
+        with self._mutex:
+            self._begin()
+        self._linger()
+
+    def _finish_batch(self, reached: Position | None) -> None:
+        """Everything written is durable: a moment to rotate, then it is somebody else's turn."""
+        self._synced = reached.seq if reached else 0
+        try:
+            if self._has_snapshot and self._ledger.size() > max(ROTATE_ABOVE, ROTATE_RATIO * self._pace.cost):
+                with suppress(StorageFailed):  # the old file is still good; if not, the next batch is told
+                    self._rotate()
+        finally:
+            self._end_batch()
+
     def _end_batch(self) -> None:
         if self._in_batch:
-            self._in_batch = False
+            self._in_batch = self._has_snapshot = False
             self._ledger.end()
 
     def _write(self, events: list[Event], by: str) -> list[Record]:
@@ -230,13 +288,39 @@ class Writer:
         if self._pace.might_be_due(self._ledger.size(), ending=ending):
             encoded = self._encoded()
             if self._pace.is_due(self._ledger.size(), len(encoded), ending=ending):
-                self._append([self._snapshot_event(encoded)], "ledger")
+                try:
+                    self._append([self._snapshot_event(encoded)], "ledger")
+                except StorageFailed:  # a convenience that the disk has no room for; the events stand
+                    self._pace.events = 0
         return records
 
     def _append(self, events: Sequence[Event], by: str) -> list[Record]:
-        records = self._ledger.append(events, by=by, ts=self._clock())
+        doubt, self._in_doubt = self._in_doubt, True
+        try:
+            records = self._ledger.append(events, by=by, ts=self._clock())
+        except HeadwayError:
+            self._in_doubt = doubt  # it was refused: the file is as it was
+            raise
         self._advance(records)
+        self._in_doubt = doubt
+        self._has_snapshot = self._has_snapshot or records[-1].event.type == Snapshot.type
+        self._notice(records)
         return records
+
+    def _rotate(self) -> None:
+        state = self._state
+        if state is None:
+            return
+        records = self._ledger.rotate(
+            self._snapshot_event(self._encoded()),
+            by="ledger",
+            ts=self._clock(),
+            plan_id=state.plan_id,
+            project_id=state.project_id,
+        )
+        self._advance(records)
+        self._synced = records[-1].seq
+        self._notice(records)
 
     def _advance(self, records: Sequence[Record]) -> None:
         for record in records:
@@ -244,17 +328,18 @@ class Writer:
             self._pace.events += 1
             if record.event.type in BASES:
                 self._pace.done(self._ledger.size())
-        if records:
-            self._end = records[-1].position
-            if self._notify is not None and self._state is not None:
-                self._notify(self._state, records)
+            self._end = record.position
+
+    def _notice(self, records: Sequence[Record]) -> None:
+        if records and self._notify is not None and self._state is not None:
+            self._notify(self._state, records)
 
     def _rebuild(self, loaded: Loaded) -> None:
         self._state = None
         for record in loaded.records:
             self._state = apply(self._state, record)
         self._end = loaded.end
-        self._pace = Pace(base=self._ledger.size() - loaded.tail, cost=loaded.base, events=len(loaded.records))
+        self._pace = Pace(base=loaded.size - loaded.tail, cost=loaded.base, events=len(loaded.records))
 
     def _encoded(self) -> bytes:
         if self._state is None:
@@ -267,24 +352,23 @@ class Writer:
 
     # Syncing.
 
-    def _sync_now(self) -> None:
-        self._flush()
-        self._synced = self._end.seq if self._end else 0
-
     def _flush(self) -> None:
+        """The order of a commit: everything that events name, then the events."""
         try:
             for sync in self._sync_first:
                 sync()
             self._ledger.sync()
-        except HeadwayError as error:
-            self._failure = error
+        except Exception as error:
+            self._failure = error if isinstance(error, HeadwayError) else StorageFailed(f"A sync failed: {error}")
             with self._mutex:
                 self._end_batch()
-            raise
+            raise self._failure from error
 
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
+        if self._closed or self._pid != os.getpid():
+            raise BugError("this writer was closed, or belongs to the process that forked")
 
     def _linger(self) -> None:
         """Have what nobody waits for synced soon."""
@@ -301,6 +385,23 @@ class Writer:
                 self.sync()
             except HeadwayError:
                 return
+
+    async def _sync_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let everybody in this turn of the loop write, sync once, and tell them."""
+        import asyncio
+
+        await asyncio.sleep(0)
+        waiting = self._turns.pop(loop)
+        try:
+            await loop.run_in_executor(None, self.sync)
+        except HeadwayError as error:
+            for synced in waiting:
+                if not synced.done():
+                    synced.set_exception(error)
+        else:
+            for synced in waiting:
+                if not synced.done():
+                    synced.set_result(None)
 
 
 def rejected(why: Rejection) -> HeadwayError:

@@ -1,4 +1,8 @@
-"""A projection that somebody edited: where it differs from the ledger, and what of that can be adopted."""
+"""A projection that somebody edited: field by field, what they changed, and what of that can become events.
+
+An edited file is compared with what the ledger says as of the event that the file reflects. So only edits are shown,
+however old the file is, and adopting them takes nothing back that has happened since.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.core.commands import ChangePlan
-from headway.core.plan import Profile
-from headway.core.state import State
-from headway.errors import UsageError
+from headway.core.merge import Merged, merge
+from headway.errors import PlanConflict, UsageError
 from headway.projections.saved_execution import SavedExecution, parse
 
-_DERIVED = ("digest", "position", "updated_at", "metrics", "graph.waves")
+WHOLE = "the whole file"
+_ADOPTABLE = ("goal", "graph.artifacts", "execution_profile", "plan.settings")
+_FOLLOWS = ("goal_hash", "graph.waves", "metrics", "updated_at", "plan.open")
+"""Fields that follow from others: what an edit says there is neither taken in nor missed."""
 
 
 class Difference(NamedTuple):
@@ -28,48 +33,50 @@ class Difference(NamedTuple):
 
 
 class Adoption(NamedTuple):
-    """What a hand-edited plan.json asks for, as a change of the plan; `refused` cannot be adopted."""
+    """What a hand-edited file asks for, on top of the plan as it is now; `refused` cannot be adopted."""
 
-    change: ChangePlan
-    profile: Profile | None
+    merged: Merged
     refused: list[Difference]
 
 
-def differences(data: bytes, current: SavedExecution) -> list[Difference]:
-    """Field by field, what differs between a plan.json on disk and the ledger."""
+def differences(data: bytes, written: SavedExecution) -> list[Difference]:
+    """Field by field, how the file differs from what was written."""
     try:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return [Difference("(whole file)", "not JSON", "a plan")]
-    return [d for d in _compare("", found, current.to_dict()) if not d.field.startswith(_DERIVED)]
+        return [Difference(WHOLE, "no longer JSON", "a plan")]
+    if not isinstance(found, dict):
+        return [Difference(WHOLE, "no longer a plan", "a plan")]
+    return [d for d in _compare("", found, written.to_dict()) if d.field != "digest"]
 
 
-def adoption(data: bytes, current: SavedExecution) -> Adoption:
-    """Goal, structure and profile can be adopted; progress cannot: that is what `accept`, `skip` and `reset` are for."""
-    wanted, state = parse(data).state, current.state
-    change = ChangePlan(
-        goal=wanted.goal,
-        settings=wanted.settings,
-        remove=tuple(a for a in state.artifacts if a not in wanted.artifacts),
-        add=tuple(spec for a, spec in wanted.artifacts.items() if a not in state.artifacts),
-        update=tuple(spec for a, spec in wanted.artifacts.items() if state.artifacts.get(a, spec) != spec),
-        order=_order(wanted, state),
-        reason="adopted from plan.json",
-    )
-    adoptable = ("goal", "graph.artifacts", "plan.settings", "plan.profile", "goal_hash", "plan.open")
-    refused = [d for d in differences(data, current) if not d.field.startswith(adoptable)]
-    if wanted.plan_id != state.plan_id:
+def line_differences(data: bytes, written: bytes) -> list[Difference]:
+    """Line by line, how the text differs from what was written; its first line is ours and does not count."""
+    ours, theirs = written.decode().splitlines()[1:], data.decode("utf-8", "replace").splitlines()[1:]
+    known_ours, known_theirs = set(ours), set(theirs)
+    added = [Difference("line", line, None) for line in theirs if line not in known_ours]
+    return added + [Difference("line", None, line) for line in ours if line not in known_theirs]
+
+
+def adoption(data: bytes, written: SavedExecution, current: SavedExecution) -> Adoption:
+    """Goal, structure and profile can be adopted; progress cannot: `accept`, `skip` and `reset` are for that."""
+    wanted = parse(data)
+    if wanted.plan_id != current.plan_id:
         raise UsageError(
-            "plan.json names another plan", facts={"file": wanted.plan_id, "ledger": state.plan_id}, hint="discard it"
+            "The edited file names another plan",
+            facts={"file": wanted.plan_id, "ledger": current.plan_id},
+            hint=f"headway doctor --repair --drift discard --plan-id {current.plan_id} keeps a copy of it",
+            code="drift.plan",
         )
-    return Adoption(change, wanted.profile if wanted.profile != state.profile else None, refused)
-
-
-def _order(wanted: State, state: State) -> tuple[str, ...]:
-    after = [a for a in state.artifacts if a in wanted.artifacts] + [
-        a for a in wanted.artifacts if a not in state.artifacts
-    ]
-    return () if after == list(wanted.artifacts) else tuple(wanted.artifacts)
+    merged = merge(written.proposal, wanted.proposal, current.state)
+    if merged.conflicts:
+        raise PlanConflict(
+            "The edited file and the ledger changed the same thing",
+            facts={"changed on both sides": ", ".join(merged.conflicts)},
+            hint=f"headway doctor --repair --drift discard --plan-id {current.plan_id} keeps a copy of the file",
+        )
+    found = differences(data, written)
+    return Adoption(merged, [d for d in found if not d.field.startswith((*_ADOPTABLE, *_FOLLOWS))])
 
 
 def _compare(field: str, file: Any, ledger: Any) -> Iterator[Difference]:
@@ -77,15 +84,13 @@ def _compare(field: str, file: Any, ledger: Any) -> Iterator[Difference]:
         for key in {**ledger, **file}:
             name = f"{field}.{key}" if field else str(key)
             yield from _compare(name, file.get(key), ledger.get(key))
+        if field == "graph.artifacts" and file.keys() == ledger.keys() and list(file) != list(ledger):
+            yield Difference("graph.artifacts, their order", list(file), list(ledger))
     elif isinstance(file, list) and isinstance(ledger, list) and len(file) == len(ledger):
         for index, (one, other) in enumerate(zip(file, ledger, strict=True)):
             yield from _compare(f"{field}[{index}]", one, other)
-    elif msgspec.to_builtins(file) != msgspec.to_builtins(ledger) and _json(file) != _json(ledger):
+    elif type(file) is not type(ledger) or file != ledger:
         yield Difference(field, file, ledger)
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.encode(value)
 
 
 def _short(value: Any) -> str:

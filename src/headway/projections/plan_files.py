@@ -1,117 +1,190 @@
 """The projections of one plan on disk: plan.json, plan.md, and the checkpoint in export/.
 
 Written whole, by one rename, when they are due. A file that somebody edited is left alone until the user says
-whether to adopt or discard it.
+whether to adopt or discard it. Whatever the disk says to a projection, no event depends on it.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from headway.core.state import Position
 from headway.disk import REAL, Disk, make_folders, write_file
 from headway.projections import markdown, saved_execution
-from headway.projections.drift import Difference, differences
-from headway.projections.saved_execution import SavedExecution
+from headway.projections.drift import WHOLE, Difference, differences, line_differences
+from headway.projections.saved_execution import OPENING_BYTES, SavedExecution
+
+LEFTOVER_AGE = 3600.0
+_LEFTOVER = re.compile(r".+\.\d+\.[0-9a-f]{8}\.tmp")
+
+Render = Callable[[SavedExecution], bytes]
+Recall = Callable[[Position], "SavedExecution | None"]
+"""The plan as of an earlier event, or None if the ledger has no such event."""
 
 
 class Kind(NamedTuple):
     """One projected file: its name in the plan's folder, and how it is written and checked."""
 
     name: str
-    render: Callable[[SavedExecution], bytes]
+    render: Render
     is_intact: Callable[[bytes], bool]
-    position_of: Callable[[bytes], Position | None]
+
+    @property
+    def is_json(self) -> bool:
+        return self.name.endswith(".json")
 
 
-_JSON = (saved_execution.render, saved_execution.is_intact, saved_execution.position_of)
-_MARKDOWN = (markdown.render, markdown.is_intact, markdown.position_of)
-VIEWS = (Kind("plan.json", *_JSON), Kind("plan.md", *_MARKDOWN))
-CHECKPOINT = (Kind("export/PLAN.json", *_JSON), Kind("export/PLAN.md", *_MARKDOWN))
+VIEWS = (
+    Kind("plan.json", saved_execution.render, saved_execution.is_intact),
+    Kind("plan.md", markdown.render, markdown.is_intact),
+)
+CHECKPOINT = (
+    Kind("export/PLAN.json", saved_execution.render, saved_execution.is_intact),
+    Kind("export/PLAN.md", markdown.render, markdown.is_intact),
+)
+ALL = VIEWS + CHECKPOINT
+_WITNESSES = (VIEWS[0], CHECKPOINT[0])
+
+
+class Left(NamedTuple):
+    """A file that was not written, and why."""
+
+    name: str
+    why: str
+
+
+class Drift(NamedTuple):
+    """An edited file: what it reflects, and every field that somebody changed."""
+
+    written: SavedExecution
+    differences: list[Difference]
 
 
 class PlanFiles:
     """The projected files in one plan's folder."""
 
-    def __init__(self, folder: str, *, disk: Disk = REAL) -> None:
+    def __init__(self, folder: str, *, recall: Recall, disk: Disk = REAL) -> None:
         self.folder = folder
+        self._recall = recall
         self._disk = disk
 
-    def refresh(self, execution: SavedExecution, kinds: tuple[Kind, ...] = VIEWS) -> list[str]:
-        """Write these files; the names of those left alone because somebody edited them."""
-        edited = []
+    def path(self, kind: Kind) -> str:
+        """Where a file is."""
+        return os.path.join(self.folder, kind.name)
+
+    def missing(self) -> bool:
+        """Whether one of them is not there."""
+        return any(not os.path.lexists(self.path(kind)) for kind in ALL)
+
+    # Writing.
+
+    def refresh(self, execution: SavedExecution, kinds: tuple[Kind, ...] = ALL) -> list[Left]:
+        """Write these files; those that were left alone because somebody edited them, or that the disk refused."""
+        left: list[Left] = []
+        rendered: dict[Render, bytes] = {}
         for kind in kinds:
-            path = os.path.join(self.folder, kind.name)
-            data = _read(path)
-            if data is not None and self.is_edited(kind, data, execution):
-                edited.append(kind.name)
-                continue
-            make_folders(self._disk, os.path.dirname(path))
-            write_file(self._disk, path, [kind.render(execution)], durable=False)
-        return edited
+            try:
+                if self._find_drift(kind, execution) is not None:
+                    left.append(Left(kind.name, "was edited by hand"))
+                    continue
+                if kind.render not in rendered:
+                    rendered[kind.render] = kind.render(execution)
+                make_folders(self._disk, os.path.dirname(self.path(kind)))
+                write_file(self._disk, self.path(kind), [rendered[kind.render]], durable=False)
+            except OSError as error:
+                left.append(Left(kind.name, f"cannot be written: {error.strerror or error}"))
+        self._sweep()
+        return left
 
-    def is_edited(self, kind: Kind, data: bytes, execution: SavedExecution) -> bool:
-        """Whether a file holds something that somebody wrote there: not merely old, empty or cut short."""
-        if kind.is_intact(data) or not data.strip(b"\0 \r\n"):
-            return False
-        if not kind.name.endswith(".json"):
-            return True
-        found = differences(data, execution)
-        return bool(found) and found[0].field != "(whole file)"
+    def _sweep(self) -> None:
+        """Remove what killed writers left half-written an hour ago or longer: copies of what is derived anyway."""
+        for folder in {os.path.dirname(self.path(kind)) for kind in ALL}:
+            with suppress(OSError):
+                for entry in os.scandir(folder):
+                    if _LEFTOVER.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > LEFTOVER_AGE:
+                        self._disk.remove(entry.path)
 
-    def drift(self, execution: SavedExecution) -> dict[str, list[Difference]]:
-        """Edited files by name, with every field in which they differ from the ledger."""
-        found: dict[str, list[Difference]] = {}
-        for kind in (*VIEWS, *CHECKPOINT):
-            data = _read(os.path.join(self.folder, kind.name))
-            if data is None or not self.is_edited(kind, data, execution):
-                continue
-            if kind.name.endswith(".json"):
-                found[kind.name] = differences(data, execution)
-            else:
-                found[kind.name] = _line_differences(data, kind.render(execution))
+    # Looking.
+
+    def drift(self, current: SavedExecution) -> dict[Kind, Drift]:
+        """Files that somebody edited, with what they changed."""
+        found = {}
+        for kind in ALL:
+            try:
+                drift = self._find_drift(kind, current)
+            except OSError as error:
+                problem = Difference(WHOLE, error.strerror or str(error), "a plan")
+                drift = Drift(current, [problem])
+            if drift is not None:
+                found[kind] = drift
         return found
 
     def witnesses(self) -> list[tuple[str, Position]]:
-        """Ledger positions that intact files name: whoever wrote them had been told of those events."""
+        """Ledger positions that files of this plan name: whoever wrote them had been told of those events."""
         found = []
-        for kind in (VIEWS[0], CHECKPOINT[0]):
-            position = self._named(kind)
-            if position is not None and position.seq:
-                found.append((kind.name, position))
+        for kind in _WITNESSES:
+            try:
+                with open(self.path(kind), "rb") as file:
+                    opening = saved_execution.opening_of(file.read(OPENING_BYTES))
+            except OSError:
+                continue
+            if opening is not None and opening.plan_id == os.path.basename(self.folder) and opening.position.seq:
+                found.append((kind.name, opening.position))
+        return found
+
+    def strangers(self) -> list[Kind]:
+        """Files that name an event which the ledger does not have: it was cut back, or they are another plan's."""
+        found = []
+        for kind in ALL:
+            with suppress(OSError):
+                data = _read(self.path(kind))
+                position = _position_of(kind, data) if data else None
+                if position is not None and self._recall(position) is None:
+                    found.append(kind)
         return found
 
     def rescue(self) -> tuple[str, SavedExecution] | None:
         """The newest intact file from which a lost ledger can be rebuilt."""
         best: tuple[str, SavedExecution] | None = None
-        for kind in (VIEWS[0], CHECKPOINT[0]):
-            data = _read(os.path.join(self.folder, kind.name))
-            if data is not None and kind.is_intact(data):
-                execution = saved_execution.parse(data)
-                if best is None or execution.position.seq > best[1].position.seq:
-                    best = (kind.name, execution)
+        for kind in _WITNESSES:
+            with suppress(OSError):
+                data = _read(self.path(kind))
+                if data is not None and kind.is_intact(data):
+                    execution = saved_execution.parse(data)
+                    if best is None or execution.position.seq > best[1].position.seq:
+                        best = (kind.name, execution)
         return best
 
-    def _named(self, kind: Kind) -> Position | None:
-        try:
-            with open(os.path.join(self.folder, kind.name), "rb") as file:
-                return kind.position_of(file.read(512))
-        except OSError:
+    def _find_drift(self, kind: Kind, current: SavedExecution) -> Drift | None:
+        """What somebody changed in a file; None if nothing: missing, old, reformatted or cut short is no edit."""
+        data = _read(self.path(kind))
+        if data is None or kind.is_intact(data) or not data.strip(b"\0 \r\n"):
             return None
+        position = _position_of(kind, data)
+        written = (self._recall(position) if position is not None else None) or current
+        expected = kind.render(written)
+        if expected.startswith(data.rstrip(b"\0")):
+            return None
+        found = differences(data, written) if kind.is_json else line_differences(data, expected)
+        return Drift(written, found) if found else None
+
+
+def _position_of(kind: Kind, data: bytes) -> Position | None:
+    if not kind.is_json:
+        return markdown.position_of(data)
+    opening = saved_execution.opening_of(data)
+    return opening.position if opening is not None else None
 
 
 def _read(path: str) -> bytes | None:
+    """The bytes of a file, or None if there is none; anything else in its place is an OSError."""
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError:
+    except FileNotFoundError:
         return None
-
-
-def _line_differences(file: bytes, ledger: bytes) -> list[Difference]:
-    ours, theirs = ledger.decode().splitlines()[1:], file.decode("utf-8", "replace").splitlines()[1:]
-    known_ours, known_theirs = set(ours), set(theirs)
-    gone = [Difference("line", None, line) for line in ours if line not in known_theirs]
-    return [Difference("line", line, None) for line in theirs if line not in known_ours] + gone

@@ -1,29 +1,46 @@
 """plan.json: a plan, its execution and its metrics in RFC-040's shape, and nothing lost on the way.
 
-The file begins with its own digest and the ledger position that it reflects. `plan` holds whatever RFC-040 has no
-place for. Read back, it gives the same state.
+The file opens with its own digest, the plan's id and the ledger position that it reflects; the position has a seal
+of its own, so that it can be believed without reading the rest. `plan` holds whatever RFC-040 has no place for.
+Read back, the file gives the same state.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
 from headway.core import codec
-from headway.core.graph import ArtifactGraph, artifact_from_dict
+from headway.core.graph import ArtifactGraph
 from headway.core.ids import hash_goal
-from headway.core.state import Completion, Position, State
+from headway.core.lifecycle import all_done, is_done
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile
+from headway.core.state import Completion, PlanStatus, Position, State
 from headway.errors import FormatTooNew, UsageError
 
 VERSION = "1.0"
-_RENAMED = {"ms": "duration_ms", "tier": "model_tier"}
+OPENING_BYTES = 512
+"""The opening of a file fits into this many bytes."""
+
+_BLANK = b"0" * codec.HASH_LENGTH
 _OPENING = re.compile(
-    rb'\{\s*"digest":\s*"([0-9a-f]{32})",\s*"position":\s*\{\s*"seq":\s*(\d+),\s*"hash":\s*"([0-9a-f]{32})"'
+    rb'\{\s*"digest":\s*"(?P<digest>[0-9a-f]{32})",\s*"plan_id":\s*"(?P<plan_id>[A-Za-z0-9._-]{1,64})",'
+    rb'\s*"position":\s*\{\s*"seq":\s*(?P<seq>\d{1,18}),\s*"hash":\s*"(?P<hash>[0-9a-f]{32})",'
+    rb'\s*"seal":\s*"(?P<seal>[0-9a-f]{16})"'
 )
-_DIGEST = re.compile(rb'(\{\s*"digest":\s*")[0-9a-f]{32}(")')
+_STATUSES = get_args(PlanStatus)
+_ELSEWHERE = ("plan_id", "status")
+"""Fields of the state that RFC-040's part of the file holds; of the others only what differs from its default."""
+
+
+class Opening(NamedTuple):
+    """What the first bytes of a file say: whose it is, and the event that it reflects."""
+
+    plan_id: str
+    position: Position
 
 
 class SavedExecution(msgspec.Struct, frozen=True):
@@ -78,66 +95,215 @@ class SavedExecution(msgspec.Struct, frozen=True):
 
     @property
     def model_distribution(self) -> dict[str, int]:
-        return _distribution(self.graph)
+        return _distribution(self.state.artifacts.values())
+
+    @property
+    def proposal(self) -> PlanSpec:
+        """The structure as somebody could have proposed it."""
+        state = self.state
+        return PlanSpec(
+            goal=state.goal,
+            id=state.plan_id,
+            settings=state.settings,
+            profile=state.profile,
+            artifacts=tuple(state.artifacts.values()),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """RFC-040's keys, and `plan` for the rest."""
-        state, graph = self.state, self.graph
-        rest = msgspec.to_builtins(state)
-        for key in ("artifacts", "completed", "goal", "created_at", "updated_at", "plan_id"):
-            rest.pop(key, None)
+        state, (seq, hash_) = self.state, self.position
+        waves = self.graph.waves()
         return {
-            "position": {"seq": self.position.seq, "hash": self.position.hash},
-            "version": VERSION,
             "plan_id": state.plan_id,
+            "position": {"seq": seq, "hash": hash_, "seal": _seal(state.plan_id, self.position)},
+            "version": VERSION,
             "goal": state.goal,
             "goal_hash": self.goal_hash,
             "created_at": state.created_at,
             "updated_at": state.updated_at,
-            "graph": graph.to_dict(),
+            "graph": {"artifacts": _artifacts_to_dict(state.artifacts), "waves": waves},
             "execution": {
                 "status": state.status,
-                "completed": {a: _completion_to_dict(done) for a, done in state.completed.items()},
+                "completed": _completed_to_dict(state.completed),
                 "failed": self.failed,
                 "skipped": self.skipped,
             },
-            "metrics": _metrics(state, graph),
-            "plan": rest,
+            "metrics": _metrics(state, waves),
+            "execution_profile": profile_to_dict(state.profile),
+            "plan": _rest(state),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SavedExecution:
-        """Read back `to_dict`'s shape, or RFC-040's own without `plan`."""
+        """Read back `to_dict`'s shape, or RFC-040's own without `plan`. Whatever does not fit together is refused."""
         version = str(data.get("version", VERSION))
-        if version.split(".")[0] != VERSION.split(".")[0]:
-            raise FormatTooNew(f"Plan file version {version} is not known", hint="use a newer Headway")
+        if version.split(".", maxsplit=1)[0] != VERSION.split(".", maxsplit=1)[0]:
+            raise FormatTooNew(
+                "This plan was saved by a newer Headway", facts={"version": version}, hint="use that version"
+            )
         try:
-            return cls(_state(data), Position(**data.get("position", {"seq": 0, "hash": codec.START})))
-        except (msgspec.ValidationError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise UsageError(
-                "This is not a saved plan",
-                facts={"reason": error},
-                hint="give a plan.json or a checkpoint",
-                code="plan.shape",
-            ) from error
+            return cls(_state(data), _position(data.get("position")))
+        except (msgspec.ValidationError, LookupError, TypeError, AttributeError, ValueError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise _not_a_plan(reason) from error
+
+
+# Writing.
+
+
+def render(execution: SavedExecution) -> bytes:
+    """The bytes of plan.json: the document, led by its own digest."""
+    document = {"digest": _BLANK.decode(), **execution.to_dict()}
+    body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return body.replace(_BLANK, codec.digest(body).encode(), 1)
+
+
+def profile_to_dict(profile: Profile | None) -> dict[str, Any] | None:
+    """All four fields, whether they differ from their defaults or not; None for a plan that is not bound by one."""
+    return msgspec.structs.asdict(profile) if profile is not None else None
+
+
+def content_hash(done: Completion) -> str:
+    """16 hex digits for what came out: of its one output, or of all of them together."""
+    if len(done.outputs) == 1:
+        return done.outputs[0].digest[:16]
+    return codec.digest(msgspec.json.encode(done.outputs))[:16] if done.outputs else ""
+
+
+def _artifacts_to_dict(artifacts: Mapping[str, ArtifactSpec]) -> dict[str, Any]:
+    """All that the specs say, plus RFC-040's keys, which are always present. In bulk: this is most of the file."""
+    plain = msgspec.to_builtins(list(artifacts.values()))
+    return {
+        item["id"]: {
+            "id": item["id"],
+            "description": "",
+            "contract": "",
+            "requires": [],
+            "produces_file": item["produces"][0] if "produces" in item else None,
+            "domain_type": None,
+            **item,
+        }
+        for item in plain
+    }
+
+
+def _completed_to_dict(completed: Mapping[str, Completion]) -> dict[str, Any]:
+    plain = msgspec.to_builtins(completed)
+    return {
+        artifact_id: {
+            "content_hash": content_hash(done),
+            "model_tier": (item := plain[artifact_id]).pop("tier", ""),
+            "duration_ms": item.pop("ms", 0),
+            "verified": False,
+            **item,
+        }
+        for artifact_id, done in completed.items()
+    }
+
+
+def _rest(state: State) -> dict[str, Any]:
+    lean = msgspec.structs.replace(
+        state, artifacts={}, completed={}, goal="", created_at="", updated_at="", profile=None
+    )
+    plain: dict[str, Any] = msgspec.to_builtins(lean)
+    return {key: value for key, value in plain.items() if key not in _ELSEWHERE}
+
+
+def _distribution(artifacts: Iterable[ArtifactSpec]) -> dict[str, int]:
+    """RFC-036's tiers: without requirements small, up to two medium, else large."""
+    mix = {"small": 0, "medium": 0, "large": 0}
+    for spec in artifacts:
+        count = len(spec.requires)
+        mix["small" if not count else "medium" if count <= 2 else "large"] += 1
+    return mix
+
+
+def _metrics(state: State, waves: list[list[str]]) -> dict[str, Any]:
+    durations = {artifact_id: done.ms for artifact_id, done in state.completed.items()}
+    total = len(state.artifacts)
+    return {
+        "total_duration_ms": sum(max((durations.get(a, 0) for a in wave), default=0) for wave in waves),
+        "model_distribution": _distribution(state.artifacts.values()),
+        "parallelization_factor": round(total / len(waves), 2) if waves else 0.0,
+        "estimated_sequential_ms": sum(durations.values()),
+        "total_artifacts": total,
+        "completed_count": len(state.completed),
+        "failed_count": len(state.failed),
+    }
+
+
+# Reading.
+
+
+def opening_of(data: bytes) -> Opening | None:
+    """Whose file it is and what it reflects, from its first bytes; None if these are not as they were written."""
+    found = _OPENING.match(data)
+    if found is None:
+        return None
+    plan_id, position = found["plan_id"].decode(), Position(int(found["seq"]), found["hash"].decode())
+    return Opening(plan_id, position) if found["seal"].decode() == _seal(plan_id, position) else None
+
+
+def is_intact(data: bytes) -> bool:
+    """Whether the bytes still have the digest that they were written with."""
+    found = _OPENING.match(data)
+    if found is None:
+        return False
+    claimed = found["digest"]
+    return codec.digest(data.replace(claimed, _BLANK, 1)).encode() == claimed
+
+
+def parse(data: bytes) -> SavedExecution:
+    """A plan.json or checkpoint, read back. Its digest is the caller's to ask for."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_a_plan(error) from error
+    if not isinstance(document, dict) or not isinstance(document.get("graph"), dict):
+        raise _not_a_plan("it has no graph")
+    return SavedExecution.from_dict(document)
+
+
+def _not_a_plan(reason: object) -> UsageError:
+    return UsageError(
+        "This is not a saved plan",
+        facts={"reason": reason},
+        hint="give a plan.json or a checkpoint; a plan file is for headway plans new",
+        code="plan.shape",
+    )
+
+
+def _seal(plan_id: str, position: Position) -> str:
+    return codec.digest(f"{plan_id} {position.seq} {position.hash}".encode())[:16]
+
+
+def _position(given: Any) -> Position:
+    if given is None:
+        return Position(0, codec.START)
+    found: Position = msgspec.convert((given["seq"], given["hash"]), Position)
+    return found
 
 
 def _state(data: Mapping[str, Any]) -> State:
-    execution = data.get("execution", {})
-    rest = dict(data.get("plan") or _plain_rest(execution))
+    execution, ours = data.get("execution", {}), data.get("plan")
+    rest = dict(ours if ours is not None else _plain_rest(execution))
     state: State = msgspec.convert(
         {
+            "project_id": "",
             **rest,
             "plan_id": data.get("plan_id") or hash_goal(data["goal"]),
-            "project_id": rest.get("project_id", ""),
             "goal": data["goal"],
             "created_at": data.get("created_at", ""),
             "updated_at": data.get("updated_at", ""),
+            "profile": data.get("execution_profile"),
+            "artifacts": _artifacts_from_dict(data["graph"]["artifacts"], is_ours=ours is not None),
             "completed": {a: _completion_from_dict(item) for a, item in execution.get("completed", {}).items()},
         },
         State,
     )
-    state.artifacts = {a: artifact_from_dict(item) for a, item in data["graph"]["artifacts"].items()}
+    _refuse_strays(state)
+    state.open = _open_counts(state)
+    state.status = _status(execution.get("status"), state)
     return state
 
 
@@ -148,77 +314,62 @@ def _plain_rest(execution: Mapping[str, Any]) -> dict[str, Any]:
     return {"failed": failed, "skipped": skipped}
 
 
-def _completion_to_dict(done: Completion) -> dict[str, Any]:
-    item = {_RENAMED.get(k, k): v for k, v in msgspec.to_builtins(done).items()}
-    return {"content_hash": content_hash(done), "model_tier": "", "duration_ms": 0, "verified": False, **item}
+def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str, Any]:
+    """Undo `_artifacts_to_dict`. A foreign file lists requirements in the order of a set; they are sorted."""
+    found = {}
+    for artifact_id, item in given.items():
+        plain = {key: value for key, value in item.items() if value is not None}
+        path = plain.pop("produces_file", None)
+        if path and not plain.get("produces"):
+            plain["produces"] = [path]
+        if not is_ours:
+            plain["requires"] = sorted(set(plain.get("requires", ())))
+        if plain.setdefault("id", artifact_id) != artifact_id:
+            raise ValueError(f"artifact {artifact_id} says that it is {plain['id']}")
+        found[artifact_id] = plain
+    return found
 
 
 def _completion_from_dict(item: Mapping[str, Any]) -> dict[str, Any]:
-    back = {new: old for old, new in _RENAMED.items()}
-    found = {back.get(k, k): v for k, v in item.items() if k != "content_hash"}
-    return {"seq": 0, "at": item.get("completed_at", ""), **{k: v for k, v in found.items() if k in _FIELDS}}
-
-
-_FIELDS = set(Completion.__struct_fields__)
-
-
-def content_hash(done: Completion) -> str:
-    """16 hex digits for what came out: of its one output, or of all of them together."""
-    if len(done.outputs) == 1:
-        return done.outputs[0].digest[:16]
-    return codec.digest(msgspec.json.encode(done.outputs))[:16] if done.outputs else ""
-
-
-def _distribution(graph: ArtifactGraph) -> dict[str, int]:
-    mix = {"small": 0, "medium": 0, "large": 0}
-    for artifact_id in graph:
-        mix[graph.tier(artifact_id)] += 1
-    return mix
-
-
-def _metrics(state: State, graph: ArtifactGraph) -> dict[str, Any]:
-    waves = graph.waves()
-    durations = {artifact_id: done.ms for artifact_id, done in state.completed.items()}
+    """Undo `_completed_to_dict`; of a foreign file, what we have a place for."""
+    known = {key: value for key, value in item.items() if key in _COMPLETION}
     return {
-        "total_duration_ms": sum(max((durations.get(a, 0) for a in wave), default=0) for wave in waves),
-        "model_distribution": _distribution(graph),
-        "parallelization_factor": round(len(graph) / len(waves), 2) if waves else 0.0,
-        "estimated_sequential_ms": sum(durations.values()),
-        "total_artifacts": len(graph),
-        "completed_count": len(state.completed),
-        "failed_count": len(state.failed),
+        "seq": 0,
+        "at": item.get("completed_at", ""),
+        "tier": item.get("model_tier") or "",
+        "ms": item.get("duration_ms", 0),
+        **known,
     }
 
 
-def render(execution: SavedExecution) -> bytes:
-    """The bytes of plan.json: the document, led by its own digest."""
-    body = msgspec.json.format(msgspec.json.encode({"digest": "0" * 32, **execution.to_dict()}), indent=2) + b"\n"
-    return _DIGEST.sub(rb"\g<1>%s\g<2>" % codec.digest(body).encode(), body, count=1)
+_COMPLETION = frozenset(Completion.__struct_fields__)
 
 
-def is_intact(data: bytes) -> bool:
-    """Whether the bytes still have the digest that they were written with."""
-    found = _OPENING.match(data)
-    if found is None:
-        return False
-    blank = _DIGEST.sub(rb"\g<1>%s\g<2>" % (b"0" * 32), data, count=1)
-    return codec.digest(blank) == found.group(1).decode()
+def _refuse_strays(state: State) -> None:
+    """Progress is about artifacts of the plan."""
+    for aspect in ("completed", "failed", "skipped", "claims", "uncertain", "steps"):
+        for artifact_id in getattr(state, aspect):
+            if artifact_id not in state.artifacts:
+                raise ValueError(f"{aspect} names {artifact_id}, which is not among the artifacts")
+    for artifact_id in state.completed:
+        if artifact_id in state.skipped:
+            raise ValueError(f"{artifact_id} is both completed and skipped")
 
 
-def position_of(opening: bytes) -> Position | None:
-    """The ledger position that a plan.json names, from its first bytes."""
-    found = _OPENING.match(opening)
-    return Position(int(found.group(2)), found.group(3).decode()) if found else None
+def _open_counts(state: State) -> dict[str, int]:
+    """How many artifacts of each milestone are not done: counted, whatever the file says."""
+    counts = dict.fromkeys(state.open, 0)
+    for spec in state.artifacts.values():
+        if spec.milestone:
+            counts[spec.milestone] = counts.get(spec.milestone, 0) + (not is_done(state, spec.id))
+    return counts
 
 
-def parse(data: bytes) -> SavedExecution:
-    """A plan.json or checkpoint, read back. Its digest is the caller's to ask for."""
-    try:
-        document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(
-            "This is not JSON", facts={"reason": error}, hint="give a plan.json or a checkpoint", code="plan.shape"
-        ) from error
-    if not isinstance(document, dict) or not isinstance(document.get("graph"), dict):
-        raise UsageError("This is not a saved plan", hint="give a plan.json or a checkpoint", code="plan.shape")
-    return SavedExecution.from_dict(document)
+def _status(given: Any, state: State) -> PlanStatus:
+    """The plan's status; RFC-040 has other words for some."""
+    if given in _STATUSES:
+        status: PlanStatus = given
+        return status
+    if given in (None, "", "completed", "pending"):
+        return "complete" if all_done(state) else "draft"
+    raise ValueError(f"a plan is not {given!r}")

@@ -42,6 +42,9 @@ env: [API_BASE]
 """
 
 
+MEND_CYCLE = "remove one of these requirements, or merge the artifacts"
+
+
 def parse(text: str | bytes, name: str = "headway.yaml") -> ParsedPlan:
     """Parse text as a file of that name."""
     return parse_plan(text.encode() if isinstance(text, str) else text, name=name)
@@ -188,7 +191,8 @@ artifacts:
 
 def test_variables_and_arguments_keep_their_values() -> None:
     """Any JSON value, at any depth, as plain dicts and lists."""
-    text = "goal: x\nvars: {a: [1, 2.5, null, true, {b: c}]}\nartifacts: {A: {make: 'm:f', args: {n: 1}, metadata: {k: [v]}}}"
+    text = "goal: x\nvars: {a: [1, 2.5, null, true, {b: c}]}\n"
+    text += "artifacts: {A: {make: 'm:f', args: {n: 1}, metadata: {k: [v]}}}"
 
     plan = read(text)
 
@@ -233,11 +237,11 @@ artifacts:
         "line 14: artifact UserModel requires Usr, which is not in the plan (did you mean User?)",
         "line 15: artifact UserModel has the unknown key requiers (did you mean requires?)",
         "line 16: artifact UserModel: description must be text, not a number (write it in quotes)",
-        "line 17: artifacts require each other in a cycle: D → C → D (remove one of these requirements, or merge the artifacts)",
+        f"line 18: artifacts require each other in a cycle: D → C → D ({MEND_CYCLE})",
         "line 18: artifacts C and D both produce b (one path has one producer; others may list it under modifies)",
         "line 19: artifact E must be a mapping of keys, not a number",
         "line 20: artifact User is given twice, on lines 6 and 20 (keep one of the two)",
-    ] or pytest.fail("\n".join(said(text)))
+    ]
 
 
 def test_lines_are_the_same_in_json() -> None:
@@ -293,7 +297,7 @@ def test_what_is_given_twice_is_reported_with_both_lines(text: str, line: int, f
         ("run: true", "artifact A: run must be text, not true or false (write it in quotes)"),
         ("run: [a]", "artifact A: run must be text, not a list"),
         ("timeout: soon", "artifact A: timeout must be a number, not text"),
-        ("timeout: .inf", "artifact A: timeout is not a number that can be used"),
+        ("timeout: .inf", "artifact A: timeout must be a finite number"),
         ("complexity: 1.5", "artifact A: complexity must be a whole number, not a number"),
         ("complexity: true", "artifact A: complexity must be a whole number, not true or false"),
         ("args: [a]", "artifact A: args must be a mapping, not a list"),
@@ -426,8 +430,9 @@ def scraps() -> st.SearchStrategy[bytes]:
     """Bytes that look somewhat like a plan file."""
     pieces = st.sampled_from([
         "goal", "artifacts", "A", "run", "requires", "vars", "retry", "profile", "version", "<<", "id", ": ", ":", "- ",
-        "\n", "\n  ", "\n    ", "{", "}", "[", "]", ", ", "&a ", "*a", "'", '"', "!!int ", "!x ", "? ", "|\n", "---\n", "#",
-        "1", "1.5", "true", "null", "2026-01-01", ".inf", "0x", "1:2", "\\ud800", "\\u0000", "\t", "é", "\u2028", "{output}",
+        "\n", "\n  ", "\n    ", "{", "}", "[", "]", ", ", "&a ", "*a", "'", '"', "!!int ", "!x ", "? ", "|\n", "---\n",
+        "#", "1", "1.5", "true", "null", "2026-01-01", ".inf", "0x", "1:2", "\\ud800", "\\u0000", "\t", "é", "\u2028",
+        "{output}",
     ])  # fmt: skip
     return st.lists(pieces, max_size=40).map(lambda found: "".join(found).encode())
 

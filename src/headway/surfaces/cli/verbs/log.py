@@ -37,6 +37,6 @@ def run(args: Any, screen: Screen) -> int:
 
 def _document(record: Record) -> dict[str, Any]:
     event = record.event
-    data = event.data if isinstance(event, Unknown) else msgspec.to_builtins(event)
+    data = event.data if isinstance(event, Unknown) else msgspec.Raw(msgspec.json.encode(event))
     name = event.name if isinstance(event, Unknown) else event.type
     return {"seq": record.seq, "ts": record.ts, "type": name, "by": record.by, "data": data, "hash": record.hash}

@@ -73,7 +73,7 @@ def _new(args: Any, screen: Screen) -> int:
 
 
 def _list(args: Any, screen: Screen) -> int:
-    entries = project_of(args).store.list()
+    entries = project_of(args).store.list_all()
     screen.answer({"plans": [_entry(e.execution, e.plan_id, e.error) for e in entries]})
     if not entries:
         screen.say("No plans yet. Next: headway init, or headway plans new FILE")

@@ -1,0 +1,164 @@
+"""What an artifact is made from, as digests that can be compared part by part. Knows values; never files.
+
+Values are encoded canonically before they are hashed: each with its type and its length, so that no two different
+values share an encoding and no two runs encode one value differently.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from headway.core.placeholders import find
+from headway.core.plan import ArtifactSpec, Settings
+from headway.core.state import Completion, Fingerprint, Output
+
+VERSION = 1
+LENGTH = 32
+NOTHING = "none"
+"""Stands for the content of a requirement that was skipped and never made."""
+
+SPEC_FIELDS = (
+    "description",
+    "contract",
+    "instructions",
+    "acceptance",
+    "produces",
+    "modifies",
+    "requires",
+    "verify",
+)
+
+
+class NotEncodable(TypeError):
+    """A value that has no canonical form: an open file, a connection, an object of unknown content."""
+
+
+def encode(value: Any) -> bytes:
+    """The canonical bytes of a value."""
+    parts: list[bytes] = []
+    _encode(value, parts, 0)
+    return b"".join(parts)
+
+
+def _encode(value: Any, parts: list[bytes], depth: int) -> None:
+    if depth > 200:
+        raise NotEncodable("it is nested too deeply")
+    match value:
+        case None:
+            parts.append(b"n;")
+        case bool():
+            parts.append(b"b1;" if value else b"b0;")
+        case int():
+            parts.append(b"i%d;" % value)
+        case float():
+            parts.append(b"f%s;" % repr(value).encode())
+        case str():
+            data = value.encode("utf-8", "surrogatepass")
+            parts.append(b"s%d:%s" % (len(data), data))
+        case bytes() | bytearray():
+            parts.append(b"y%d:%s" % (len(value), bytes(value)))
+        case list() | tuple():
+            parts.append(b"l%d:" % len(value))
+            for item in value:
+                _encode(item, parts, depth + 1)
+        case Mapping():
+            _encode_pairs(b"m", value.items(), parts, depth)
+        case set() | frozenset():
+            parts.append(b"e%d:" % len(value))
+            parts.extend(sorted(encode(item) for item in value))
+        case _:
+            _encode_object(value, parts, depth)
+
+
+def _encode_pairs(tag: bytes, pairs: Iterable[tuple[Any, Any]], parts: list[bytes], depth: int) -> None:
+    entries = []
+    for key, item in pairs:
+        own: list[bytes] = []
+        _encode(key, own, depth + 1)
+        _encode(item, own, depth + 1)
+        entries.append(b"".join(own))
+    parts.append(b"%s%d:" % (tag, len(entries)))
+    parts.extend(sorted(entries))
+
+
+def _encode_object(value: Any, parts: list[bytes], depth: int) -> None:
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, msgspec.Struct):
+        fields = msgspec.structs.asdict(value)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    elif hasattr(value, "model_dump") and not isinstance(value, type):
+        fields = value.model_dump()
+    elif hasattr(value, "__fspath__"):
+        fields = {"path": str(value)}
+    elif hasattr(value, "isoformat") or hasattr(value, "as_tuple") or hasattr(value, "hex"):
+        fields = {"text": str(value)}
+    else:
+        raise NotEncodable(f"a {name} has no canonical form")
+    _encode(name, parts, depth)
+    _encode_pairs(b"o", fields.items(), parts, depth)
+
+
+def digest(value: Any) -> str:
+    """The digest of a value's canonical bytes."""
+    return hashlib.sha256(encode(value)).hexdigest()[:LENGTH]
+
+
+def spec_digest(spec: ArtifactSpec) -> str:
+    """What is asked for: what it is, what it needs, where it goes, how it is checked."""
+    parts: list[bytes] = []
+    for field in SPEC_FIELDS:
+        value = getattr(spec, field)
+        if isinstance(value, str):
+            data = value.encode("utf-8", "surrogatepass")
+            parts.append(b"s%d:%s" % (len(data), data))
+        else:
+            parts.append(b"l%d:" % len(value))
+            for item in value:
+                data = item.encode("utf-8", "surrogatepass")
+                parts.append(b"s%d:%s" % (len(data), data))
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:LENGTH]
+
+
+def recipe_digest(spec: ArtifactSpec, settings: Settings, *, code: str, env: Mapping[str, str | None]) -> str:
+    """How it is made: command or function, its code, its arguments, and the variables that it uses."""
+    if spec.make:
+        how: Any = ("function", spec.version or code, spec.args, spec.id)
+    elif spec.run:
+        how = ("command", spec.run, spec.version, command_values(spec, settings))
+    else:
+        how = ("hand",)
+    return digest((VERSION, how, dict(env)))
+
+
+def command_values(spec: ArtifactSpec, settings: Settings) -> dict[str, Any]:
+    """The values that stand in a command for `{vars.x}` and `{id}`; whatever else it names is in the spec."""
+    values: dict[str, Any] = {}
+    for placeholder in find(spec.run) if "{" in spec.run else ():
+        if placeholder.name == "vars":
+            values[f"vars.{placeholder.key}"] = settings.vars.get(placeholder.key)
+        elif placeholder.name == "id":
+            values["id"] = spec.id
+    return values
+
+
+def content_digest(outputs: tuple[Output, ...]) -> str:
+    """What dependents see of an artifact: the bytes of its one output, or all of them with their paths."""
+    if len(outputs) == 1:
+        return outputs[0].digest[:LENGTH]
+    return digest([(o.path, o.digest) for o in outputs])
+
+
+def reuse_key(fp: Fingerprint) -> str:
+    """Two artifacts with equal keys are made from the same things in the same way."""
+    return digest((fp.v, fp.spec, fp.recipe, fp.inputs, fp.sources, fp.before))
+
+
+def content_of(done: Completion | None) -> str:
+    """The content of a requirement, by its newest completion."""
+    return content_digest(done.outputs) if done is not None else NOTHING

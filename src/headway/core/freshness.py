@@ -1,0 +1,223 @@
+"""Fresh or stale, and why: one comparison gives both, so an explanation cannot differ from the decision.
+
+> An artifact is fresh if it has completed and (1) its spec, (2) its recipe, (3) the content of everything it requires
+> and of its sources, and (4) the content of its outputs on disk are all what they were when it completed.
+
+Knows digests and completions; never files, clocks or runners. tests/model.py is the slow definition of the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from headway.core.graph import ArtifactGraph
+from headway.core.state import Completion, Failure, Fingerprint, Output
+
+Code = Literal[
+    "fresh",
+    "never_made",
+    "failed",
+    "interrupted",
+    "spec_changed",
+    "recipe_changed",
+    "input_changed",
+    "source_changed",
+    "requirement_stale",
+    "output_missing",
+    "output_replaced",
+    "output_modified",
+    "untracked_output",
+    "forced",
+    "unstored",
+]
+
+EDITS: frozenset[Code] = frozenset({"output_modified", "untracked_output"})
+ROOTLESS: frozenset[Code] = frozenset({"requirement_stale", "input_changed"})
+
+
+class Reason(NamedTuple):
+    """Why an artifact is fresh or stale: the first thing that differs, with its old and its new value."""
+
+    code: Code
+    subject: str = ""
+    was: str = ""
+    now: str = ""
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing differs."""
+        return self.code == "fresh"
+
+    @property
+    def text(self) -> str:
+        """The reason in words."""
+        template = _WORDS[self.code]
+        return template.format(subject=self.subject, was=_short(self.was), now=_short(self.now))
+
+    def to_dict(self) -> dict[str, str]:
+        """The reason for machines."""
+        found = {"code": self.code, "text": self.text}
+        for name in ("subject", "was", "now"):
+            if value := getattr(self, name):
+                found[name] = value
+        return found
+
+
+_WORDS: dict[Code, str] = {
+    "fresh": "up to date",
+    "never_made": "never made",
+    "failed": "failed before",
+    "interrupted": "interrupted before",
+    "spec_changed": "{subject} changed",
+    "recipe_changed": "recipe changed ({was} → {now})",
+    "input_changed": "{subject} changed ({was} → {now})",
+    "source_changed": "{subject} changed ({was} → {now})",
+    "requirement_stale": "{subject} is to be made",
+    "output_missing": "{subject} is missing",
+    "output_replaced": "{subject} is not its newest output",
+    "output_modified": "{subject} was edited",
+    "untracked_output": "{subject} was there before it was ever made",
+    "forced": "asked for",
+    "unstored": "{subject} is gone and its bytes were not stored",
+}
+
+FRESH = Reason("fresh")
+
+
+def _short(value: str) -> str:
+    return value[:8] if len(value) > 12 else value or "nothing"
+
+
+class Disk(NamedTuple):
+    """What stands at an output path now, next to what was recorded there."""
+
+    path: str
+    recorded: str
+    found: str
+    named: bool
+    """Some ledger of this project names these bytes, or an attempt of ours can have left them: not an edit."""
+
+
+def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> Reason:
+    """Spec, recipe, inputs, sources: the first that differs. `stale` are requirements whose content is not known yet."""
+    if was.spec != now.spec:
+        return Reason("spec_changed", "spec", was.spec, now.spec)
+    if was.recipe != now.recipe:
+        return Reason("recipe_changed", "", was.recipe, now.recipe)
+    if stale:
+        return Reason("requirement_stale", stale[0])
+    if was.inputs != now.inputs:
+        return _first_difference("input_changed", was.inputs, now.inputs)
+    if was.before != now.before:
+        return _first_difference("input_changed", was.before, now.before)
+    if was.sources != now.sources:
+        return _first_difference("source_changed", was.sources, now.sources)
+    return FRESH
+
+
+def _first_difference(code: Code, was: Mapping[str, str], now: Mapping[str, str]) -> Reason:
+    for name in {**now, **was}:
+        if was.get(name) != now.get(name):
+            return Reason(code, name, was.get(name, ""), now.get(name, ""))
+    return FRESH
+
+
+def compare_outputs(outputs: Sequence[Disk]) -> Reason:
+    """Recorded against found: an edit weighs more than a missing file, a missing file more than an old one."""
+    differing = [o for o in outputs if o.found != o.recorded]
+    for code, wanted in (
+        ("output_modified", lambda o: o.found and not o.named),
+        ("output_missing", lambda o: not o.found),
+        ("output_replaced", lambda o: True),
+    ):
+        for output in differing:
+            if wanted(output):
+                return Reason(code, output.path, output.recorded, output.found)  # type: ignore[arg-type]  # three codes
+    return FRESH
+
+
+def judge(
+    done: Completion | None,
+    failure: Failure | None,
+    now: Fingerprint,
+    *,
+    stale: Sequence[str],
+    outputs: Sequence[Disk],
+    forced: bool = False,
+    interrupted: bool = False,
+) -> Reason:
+    """The verdict on one artifact and its reason, in one go."""
+    if done is None:
+        edit = next((o for o in outputs if o.found and not o.named), None)
+        if edit is not None:
+            return Reason("untracked_output", edit.path, "", edit.found)
+        return Reason("failed" if failure else "interrupted" if interrupted else "never_made")
+    edited = compare_outputs(outputs)
+    if edited.code == "output_modified":
+        return edited
+    if forced:
+        return Reason("forced")
+    if failure is not None:
+        return Reason("failed")
+    parts = compare_parts(done.fp, now, stale)
+    return parts if not parts.fresh else edited
+
+
+def root_causes(reasons: Mapping[str, Reason], graph: ArtifactGraph, artifact_id: str) -> tuple[list[str], list[str]]:
+    """Why an artifact is stale in the end: the artifacts where it began, and those in between that only follow."""
+    roots: list[str] = []
+    cascade: list[str] = []
+    seen = {artifact_id}
+    queue = [artifact_id]
+    for current in queue:
+        reason = reasons[current]
+        upstream = [r for r in graph[current].requires if r in reasons and not reasons[r].fresh]
+        follows = reason.code in ROOTLESS and upstream
+        (cascade if follows else roots).append(current)
+        for required in upstream if follows else ():
+            if required not in seen:
+                seen.add(required)
+                queue.append(required)
+    return roots, [a for a in cascade if a != artifact_id]
+
+
+def outputs_of(done: Completion | None) -> tuple[Output, ...]:
+    """What was recorded at the newest completion."""
+    return done.outputs if done is not None else ()
+
+
+class ChangeReport(NamedTuple):
+    """What changed since the plan was last made, by kind: RFC-040's report and what it could not see."""
+
+    added: set[str]
+    removed: set[str]
+    contract_changed: set[str]
+    deps_changed: set[str]
+    output_modified: set[str]
+    recipe_changed: set[str]
+    source_changed: set[str]
+    input_changed: set[str]
+    missing_output: set[str]
+
+    @property
+    def all_changed(self) -> set[str]:
+        """Everything that has to be made again on its own account."""
+        kinds = [set(kind) for name, kind in self._asdict().items() if name != "removed"]
+        return set().union(*kinds)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything differs at all."""
+        return bool(self.all_changed or self.removed)
+
+    @classmethod
+    def empty(cls) -> ChangeReport:
+        """Nothing changed."""
+        return cls(set(), set(), set(), set(), set(), set(), set(), set(), set())
+
+
+def compute_rebuild_set(graph: ArtifactGraph, changes: ChangeReport) -> set[str]:
+    """What may have to be made: what changed, and everything behind it. An upper bound: early cut-off spares some."""
+    changed = changes.all_changed
+    return changed | set(graph.above(changed))

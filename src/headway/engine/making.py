@@ -1,0 +1,191 @@
+"""One artifact, made once: prepare its inputs, run its recipe with retries, verify, take its outputs into blobs.
+
+Runs in a worker's thread. Knows nothing of ledgers and schedules: what it returns is recorded by the run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headway.core.plan import ArtifactSpec, Retry
+from headway.core.state import Fingerprint, Output
+from headway.engine.recipes.base import Attempt, Input, Job
+from headway.engine.recipes.command import run_command
+from headway.errors import HeadwayError
+from headway.files.outputs import Outputs
+
+
+class Task(NamedTuple):
+    """What a worker needs to make an artifact."""
+
+    job: Job
+    fp: Fingerprint
+    retry: Retry
+    token: int
+    loop: Any = None
+
+
+class Outcome(NamedTuple):
+    """What came of it."""
+
+    id: str
+    ok: bool
+    outputs: tuple[Output, ...] = ()
+    code: str = ""
+    error: str = ""
+    attempts: int = 1
+    ms: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    verified: bool = False
+    retry_after: float | None = None
+
+
+class Workshop:
+    """Makes artifacts in one project."""
+
+    def __init__(self, root: str, outputs: Outputs, home: str) -> None:
+        self.root = root
+        self.outputs = outputs
+        self._texts = os.path.join(home, "texts")
+
+    def make(self, task: Task) -> Outcome:
+        """All attempts of one artifact. Never raises: an engine's own error is the artifact's failure, said so."""
+        began = time.monotonic()
+        attempt = 0
+        spec = task.job.spec
+        while True:
+            attempt += 1
+            outcome = self._attempt(task)
+            final = outcome.ok or outcome.code in ("quota", "cancelled", "command_missing", "usage")
+            if final or attempt >= task.retry.attempts or task.job.cancelled():
+                break
+            _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.cancelled)
+        ms = round((time.monotonic() - began) * 1000)
+        outcome = outcome._replace(attempts=attempt, ms=ms)
+        return outcome if outcome.ok else outcome._replace(outputs=self._left(spec))
+
+    def _attempt(self, task: Task) -> Outcome:
+        spec = task.job.spec
+        try:
+            for path in (*spec.produces, *spec.modifies):
+                self.outputs.make_parents(path)
+            attempt = self._run(task)
+            said = Outcome(spec.id, True, stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
+            if not attempt.ok:
+                return _failed(said, attempt.code, attempt.error)._replace(retry_after=attempt.retry_after)
+            text = self._write(attempt.value, task.job)
+            missing = [p for p in (*spec.produces, *spec.modifies) if not os.path.lexists(os.path.join(self.root, p))]
+            if missing:
+                return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
+            checked = self._verify(task.job)
+            if checked is not None and not checked.ok:
+                said = said._replace(stdout=self._keep(checked.stdout), stderr=self._keep(checked.stderr))
+                return _failed(said, "verify_failed", f"verify: {checked.error}")
+            outputs = self.outputs.capture((*spec.produces, *spec.modifies))
+            kept = outputs or (self.outputs.keep_text(text),)
+            return said._replace(outputs=kept, verified=checked is not None)
+        except HeadwayError as error:
+            return Outcome(spec.id, False, (), error.error_code, str(error).replace("\n", "; "))
+        except OSError as error:
+            return Outcome(spec.id, False, (), "os", f"{error.strerror}: {error.filename}")
+        except (ValueError, TypeError, msgspec.MsgspecError) as error:
+            return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
+
+    def _run(self, task: Task) -> Attempt:
+        spec = task.job.spec
+        if task.job.function is not None:
+            from headway.engine.recipes.function import run_function
+
+            return run_function(task.job, task.loop)
+        return run_command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
+
+    def _write(self, value: Any, job: Job) -> bytes:
+        """Put what a function returned where it belongs; the text of an artifact without files."""
+        spec = job.spec
+        if job.function is None:
+            return value if isinstance(value, bytes) and not spec.produces else b""
+        from headway.engine.recipes.function import written
+
+        text = b""
+        for path, data in written(value, job).items():
+            if not path:
+                text = data if isinstance(data, bytes) else data.read_bytes()
+            elif isinstance(data, Path):
+                self._copy(data, path)
+            else:
+                self.outputs.write(path, data)
+        return text
+
+    def _copy(self, source: Path, path: str) -> None:
+        target = os.path.join(self.root, path)
+        found = source if source.is_absolute() else Path(self.root) / source
+        if found.resolve() == Path(target).resolve():
+            return
+        if found.is_dir():
+            shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
+        else:
+            self.outputs.write(path, found.read_bytes())
+
+    def _verify(self, job: Job) -> Attempt | None:
+        return run_command(job, job.spec.verify) if job.spec.verify else None
+
+    def _keep(self, data: bytes) -> str:
+        return self.outputs.blobs.put(data) if data else ""
+
+    def _left(self, spec: ArtifactSpec) -> tuple[Output, ...]:
+        """What a failed attempt left at the output paths, so that it is never taken for an edit."""
+        try:
+            return self.outputs.capture((*spec.produces, *spec.modifies))
+        except (HeadwayError, OSError):
+            return ()
+
+    def input(self, spec: ArtifactSpec, outputs: tuple[Output, ...]) -> Input:
+        """What a recipe gets of a requirement. Text without a file is put into one."""
+        blobs = self.outputs.blobs
+        paths = tuple(output.path for output in outputs if output.path)
+        if paths:
+            first = os.path.join(self.root, paths[0])
+            return Input(self.root, paths, lambda: _read(first))
+        if not outputs:
+            return Input(self.root, (), lambda: b"")
+        digest = outputs[0].digest
+        path = os.path.join(self._texts, digest)
+        if not os.path.exists(path):
+            os.makedirs(self._texts, exist_ok=True)
+            with open(f"{path}.tmp", "wb") as file:
+                file.write(blobs.get(digest))
+            os.replace(f"{path}.tmp", path)
+        return Input(self.root, (os.path.relpath(path, self.root),), lambda: blobs.get(digest))
+
+
+def _failed(said: Outcome, code: str, error: str) -> Outcome:
+    return said._replace(ok=False, code=code, error=error)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _wait(seconds: float, cancelled: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not cancelled():
+        time.sleep(min(0.05, max(end - time.monotonic(), 0)))
+
+
+def environment(environ: Mapping[str, str], spec: ArtifactSpec, plan_id: str, key: str) -> dict[str, str]:
+    """The environment of a recipe: the caller's, and what names this attempt."""
+    return {
+        **environ,
+        "HEADWAY_PLAN": plan_id,
+        "HEADWAY_ARTIFACT": spec.id,
+        "HEADWAY_IDEMPOTENCY_KEY": key,
+    }

@@ -1,0 +1,91 @@
+"""What a recipe is given, and what comes of an attempt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from headway.core.plan import ArtifactSpec
+
+KEPT_OUTPUT = 64 * 1024
+"""How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
+
+
+class Input:
+    """What a recipe gets of a requirement: path-like, and readable."""
+
+    __slots__ = ("_paths", "_read", "_root")
+
+    def __init__(self, root: str, paths: tuple[str, ...], read: Callable[[], bytes]) -> None:
+        self._root = root
+        self._paths = paths
+        self._read = read
+
+    def __fspath__(self) -> str:
+        if not self._paths:
+            raise TypeError("this requirement has no file; use .text()")
+        return os.path.join(self._root, self._paths[0])
+
+    def __str__(self) -> str:
+        return self.__fspath__() if self._paths else self.text()
+
+    @property
+    def paths(self) -> list[str]:
+        """All files that the requirement produces."""
+        return [os.path.join(self._root, path) for path in self._paths]
+
+    def bytes(self) -> bytes:
+        """Its first output, or its text."""
+        return self._read()
+
+    def text(self, encoding: str = "utf-8") -> str:
+        """The same as text."""
+        return self._read().decode(encoding)
+
+    def json(self, kind: Any = None) -> Any:
+        """The same as JSON, checked against a type if one is given."""
+        import msgspec
+
+        data = self._read()
+        if kind is None:
+            return msgspec.json.decode(data)
+        if hasattr(kind, "model_validate_json"):
+            return kind.model_validate_json(data)
+        return msgspec.json.decode(data, type=kind)
+
+
+class Job(NamedTuple):
+    """One attempt: everything that a recipe may use."""
+
+    spec: ArtifactSpec
+    root: str
+    inputs: Mapping[str, Input]
+    sources: Sequence[str]
+    variables: Mapping[str, Any]
+    environment: Mapping[str, str]
+    timeout: float | None
+    function: Callable[..., Any] | None = None
+    step: Callable[[str, Callable[[], Any]], Any] | None = None
+    started: Callable[[int], None] | None = None
+    cancelled: Callable[[], bool] = lambda: False
+
+
+class Attempt(NamedTuple):
+    """What came of it: nothing wrong, or an error; what a function returned; what was printed."""
+
+    ok: bool
+    code: str = ""
+    error: str = ""
+    value: Any = None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    retry_after: float | None = None
+
+
+class QuotaExhausted(Exception):
+    """Raised by a recipe when a quota or rate limit is used up: the run pauses, and nothing has failed."""
+
+    def __init__(self, message: str = "quota exhausted", *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

@@ -1,0 +1,172 @@
+"""Commands: run by `/bin/sh -e` in the project root, in a process group of their own. Knows processes, not plans."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import IO
+
+from headway.core.placeholders import Placeholder, substitute
+from headway.engine.recipes.base import KEPT_OUTPUT, Attempt, Job
+
+GRACE = 2.0
+QUOTA_EXIT = 75
+"""A command that ends with this exit code asks to be tried again later."""
+
+
+class Kept:
+    """The beginning and the end of what a command prints, however much that is."""
+
+    def __init__(self, limit: int = KEPT_OUTPUT) -> None:
+        self._limit = limit
+        self._start = bytearray()
+        self._end = bytearray()
+        self._lost = 0
+
+    def add(self, data: bytes) -> None:
+        room = self._limit - len(self._start)
+        self._start += data[:room]
+        self._end += data[room:] if room < len(data) else b""
+        if len(self._end) > 2 * self._limit:
+            self._lost += len(self._end) - self._limit
+            del self._end[: -self._limit]
+
+    def bytes(self) -> bytes:
+        lost = self._lost + max(len(self._end) - self._limit, 0)
+        gap = b"\n[... %d bytes left out ...]\n" % lost if lost else b""
+        return bytes(self._start) + gap + bytes(self._end[-self._limit :])
+
+
+def command_line(job: Job, template: str) -> str:
+    """The command with its placeholders replaced, each quoted for the shell."""
+    spec = job.spec
+
+    def value(placeholder: Placeholder) -> str:
+        match placeholder.name:
+            case "output":
+                return shlex.quote(spec.produces[0])
+            case "outputs" if placeholder.key:
+                return shlex.quote(spec.produces[int(placeholder.key)])
+            case "outputs":
+                return " ".join(shlex.quote(path) for path in spec.produces)
+            case "inputs":
+                return shlex.quote(os.path.relpath(os.fspath(job.inputs[placeholder.key]), job.root))
+            case "sources":
+                return " ".join(shlex.quote(path) for path in job.sources)
+            case "id":
+                return shlex.quote(spec.id)
+            case "contract":
+                return shlex.quote(spec.contract)
+            case _:
+                return shlex.quote(_plain(job.variables.get(placeholder.key, "")))
+
+    return substitute(template, value)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+def run_command(job: Job, template: str, *, collect: bool = False) -> Attempt:
+    """One attempt. `collect`: stdout is the output of an artifact without files, so all of it is wanted."""
+    line = command_line(job, template)
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-e", "-c", line],
+            cwd=job.root,
+            env=dict(job.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Attempt(False, "command_failed", f"The command could not be started: {error.strerror}")
+    if job.started is not None:
+        job.started(process.pid)
+    out, err = Kept(1 << 30 if collect else KEPT_OUTPUT), Kept()
+    ended = _read(process, job, out, err)
+    code = _end_group(process, gently=bool(ended))
+    said = Attempt(True, stdout=out.bytes(), stderr=err.bytes())
+    if ended == "timeout":
+        return said._replace(ok=False, code="timeout", error=f"No end after {job.timeout:g} s")
+    if ended == "cancelled":
+        return said._replace(ok=False, code="cancelled", error="Cancelled")
+    if code == 0:
+        return said._replace(value=said.stdout)
+    if code == QUOTA_EXIT:
+        last = _last_line(said.stderr) or "The command asked to be tried later"
+        return said._replace(ok=False, code="quota", error=last)
+    kind = "command_missing" if code == 127 else "command_failed"
+    return said._replace(ok=False, code=kind, error=_explain(code, said.stderr))
+
+
+def _read(process: subprocess.Popen[bytes], job: Job, out: Kept, err: Kept) -> str:
+    """Read what is printed until the command ends; why it was given up, or ""."""
+    deadline = time.monotonic() + job.timeout if job.timeout else None
+    with selectors.DefaultSelector() as selector:
+        for stream, kept in ((process.stdout, out), (process.stderr, err)):
+            assert stream is not None, "both are pipes"
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, kept)
+        gone_since: float | None = None
+        while selector.get_map():
+            for key, _ in selector.select(timeout=0.1):
+                stream_: IO[bytes] = key.fileobj  # type: ignore[assignment]  # the pipes registered above
+                data = stream_.read(1 << 16)
+                if data:
+                    key.data.add(data)
+                elif data == b"":
+                    selector.unregister(stream_)
+            if job.cancelled():
+                return "cancelled"
+            if deadline is not None and time.monotonic() > deadline:
+                return "timeout"
+            if process.poll() is not None:
+                gone_since = gone_since or time.monotonic()
+                if time.monotonic() - gone_since > 0.3:
+                    break  # only a child that was left behind still holds the pipes
+    while process.poll() is None:
+        if job.cancelled():
+            return "cancelled"
+        if deadline is not None and time.monotonic() > deadline:
+            return "timeout"
+        time.sleep(0.005)
+    return ""
+
+
+def _end_group(process: subprocess.Popen[bytes], *, gently: bool) -> int:
+    """End whatever is left of the command's process group, and wait for the command itself."""
+    if gently:
+        _signal_group(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    _signal_group(process.pid, signal.SIGKILL)
+    code = process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    return code
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _explain(code: int, stderr: bytes) -> str:
+    what = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    last = _last_line(stderr)
+    return f"{what}: {last}" if last else what
+
+
+def _last_line(data: bytes) -> str:
+    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:500] if lines else ""

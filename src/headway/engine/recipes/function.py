@@ -1,0 +1,198 @@
+"""Functions: called with what their signature asks for; what they return becomes the output. Knows no ledger."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted
+from headway.errors import UsageError
+
+if TYPE_CHECKING:
+    import asyncio  # importing it costs more than most functions here take: only async ones pay for it
+
+_loading = threading.Lock()
+
+
+class Context:
+    """What a function may know: its artifact, its inputs and sources, and where its output goes."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.id = job.spec.id
+        self.description = job.spec.description
+        self.contract = job.spec.contract
+        self.root = Path(job.root)
+        self.outputs = [self.root / path for path in job.spec.produces]
+        self.sources = [self.root / path for path in job.sources]
+        self.vars: Mapping[str, Any] = job.variables
+        self.inputs: Mapping[str, Input] = job.inputs
+        self.env: Mapping[str, str] = job.environment
+
+    @property
+    def output(self) -> Path:
+        """The path of its (first) output."""
+        if not self.outputs:
+            raise AttributeError(f"artifact {self.id} has no file to write; return its text")
+        return self.outputs[0]
+
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function once: its result is on record when it returns, and an attempt after a crash takes it from there."""
+        if self._job.step is None:
+            return function(*args, **kwargs)
+        return self._job.step(name, lambda: function(*args, **kwargs))
+
+
+def load_function(root: str, reference: str) -> Callable[..., Any]:
+    """The function that `module:function` or `path/file.py:function` names, imported from the project."""
+    module_name, _, qualname = reference.partition(":")
+    with _loading:
+        try:
+            module = _load(root, module_name)
+            found: Any = module
+            for part in qualname.split("."):
+                found = getattr(found, part)
+        except UsageError:
+            raise
+        except AttributeError as error:
+            raise UsageError(
+                f"{reference} does not exist", facts={"reason": error}, hint="check make:", code="recipe.function"
+            ) from error
+        except Exception as error:
+            raise UsageError(
+                f"{module_name} cannot be imported",
+                facts={"error": f"{type(error).__name__}: {error}"},
+                hint=f"python -c 'import {module_name}' in the project root shows where",
+                code="recipe.import",
+            ) from error
+    function: Callable[..., Any] = found
+    return function
+
+
+def _load(root: str, name: str) -> Any:
+    if name.endswith(".py"):
+        path = os.path.join(root, name)
+        spec = importlib.util.spec_from_file_location(f"headway_recipe_{name[:-3].replace('/', '_')}", path)
+        if spec is None or spec.loader is None:
+            raise UsageError(f"{name} is not a Python file", hint="check make:", code="recipe.function")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+    for folder in (os.path.join(root, "src"), root):
+        if os.path.isdir(folder) and folder not in sys.path:
+            sys.path.insert(0, folder)
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file and not os.path.realpath(file).startswith(os.path.realpath(root) + os.sep):
+        del sys.modules[name]  # another project's module of the same name
+    return importlib.import_module(name)
+
+
+def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Attempt:
+    """One attempt, in the calling thread; an async function runs in the given loop, or in one of its own."""
+    function = job.function
+    assert function is not None, "a function recipe has a function"
+    try:
+        value = function(**arguments(function, job))
+        if inspect.isawaitable(value):
+            value = _await(value, job, loop)
+        return Attempt(True, value=value)
+    except QuotaExhausted as stop:
+        return Attempt(False, "quota", str(stop), retry_after=stop.retry_after)
+    except (TimeoutError, FutureTimeout):
+        if job.timeout is None:
+            return _raised(function)
+        return Attempt(False, "timeout", f"No end after {job.timeout:g} s")
+    except BaseException as error:
+        if type(error).__name__ == "CancelledError":
+            return Attempt(False, "cancelled", "Cancelled")
+        return _raised(function)
+
+
+def _raised(function: Callable[..., Any]) -> Attempt:
+    kind, error, trace = sys.exc_info()
+    frames = traceback.extract_tb(trace)
+    own = [f for f in frames if f.filename == getattr(getattr(function, "__code__", None), "co_filename", "")]
+    where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
+    text = "".join(traceback.format_exception(kind, error, trace))
+    name = kind.__name__ if kind else "error"
+    return Attempt(False, "function_failed", f"{name}: {error}{where}", stderr=text.encode("utf-8", "replace"))
+
+
+def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
+    """`ctx` if the function names it, then the artifact's arguments by keyword."""
+    given = dict(job.spec.args)
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return given
+    if "ctx" in parameters and "ctx" not in given:
+        given["ctx"] = Context(job)
+    return given
+
+
+def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
+    import asyncio
+
+    async def wait() -> Any:
+        return await (asyncio.wait_for(value, job.timeout) if job.timeout else value)
+
+    if loop is None:
+        return asyncio.run(wait())
+    future: Future[Any] = asyncio.run_coroutine_threadsafe(wait(), loop)
+    while True:
+        try:
+            return future.result(0.1)
+        except FutureTimeout:
+            if future.done():
+                raise
+            if job.cancelled():
+                future.cancel()
+
+
+def written(value: Any, job: Job) -> dict[str, bytes | Path]:
+    """What a function returned, by output path: "" for the text of an artifact without files. Nothing for None."""
+    paths = job.spec.produces
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and len(paths) > 1:
+        named = {_path_for(str(key), paths): item for key, item in value.items()}
+        if all(named) and len(named) == len(value):
+            return {path: _bytes(item) for path, item in named.items()}
+        raise ValueError(f"it returned {', '.join(map(str, value))}; its outputs are {', '.join(paths)}")
+    if len(paths) > 1:
+        raise ValueError(f"it has {len(paths)} outputs, so it returns one value for each: {{path: value}}")
+    return {paths[0] if paths else "": _bytes(value)}
+
+
+def _path_for(key: str, paths: tuple[str, ...]) -> str:
+    """The output that a key names: by path, by file name, or by name without ending."""
+    for named in (paths, map(os.path.basename, paths), (os.path.splitext(os.path.basename(p))[0] for p in paths)):
+        matches = [p for p, name in zip(paths, named, strict=True) if name.rstrip("/") == key.rstrip("/")]
+        if len(matches) == 1:
+            return matches[0]
+    return ""
+
+
+def _bytes(value: Any) -> bytes | Path:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, os.PathLike):
+        return Path(value)
+    if hasattr(value, "model_dump_json"):
+        return str(value.model_dump_json(indent=2)).encode() + b"\n"
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

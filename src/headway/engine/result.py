@@ -1,0 +1,186 @@
+"""What is asked of a run, and what came of it. The same value serves Python, `--json` and the lines on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from headway.core.freshness import Reason
+from headway.core.state import Output
+from headway.errors import HeadwayError
+
+Status = Literal["completed", "failed", "paused", "refused", "interrupted"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is to do. The defaults make whatever is stale."""
+
+    targets: tuple[str, ...] = ()
+    until: tuple[str, ...] = ()
+    limit: int | None = None
+    jobs: int | None = None
+    rerun: tuple[str, ...] = ()
+    rerun_from: tuple[str, ...] = ()
+    rerun_all: bool = False
+    fail_fast: bool = False
+    on_edit: Literal["ask", "accept", "discard"] | None = None
+    reason: str = ""
+    max_time: float | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Only a part of the plan is wanted, so the plan's own end is not this run's to declare."""
+        return bool(self.targets or self.until or self.limit is not None)
+
+
+class Decision(NamedTuple):
+    """Something that only the user can decide, and the flags that do."""
+
+    code: str
+    artifacts: list[str]
+    flags: list[str]
+
+
+class Pause(NamedTuple):
+    """Why a run stopped before its end, and what resumes it."""
+
+    code: str
+    until: str = ""
+    resume: str = "headway run"
+
+
+class RunResult(msgspec.Struct, kw_only=True):
+    """What a run made, kept and could not do."""
+
+    plan_id: str
+    run_id: str = ""
+    status: Status = "completed"
+    made: list[str] = []
+    kept: list[str] = []
+    restored: list[str] = []
+    reused: list[str] = []
+    accepted: list[str] = []
+    failed: dict[str, str] = {}
+    blocked: dict[str, str] = {}
+    waiting: dict[str, str] = {}
+    reasons: dict[str, Reason] = {}
+    decisions: list[Decision] = []
+    paused: Pause | None = None
+    moved: dict[str, str] = {}
+    unstable: list[str] = []
+    duration_ms: int = 0
+    saved_ms: int = 0
+    outputs: dict[str, tuple[Output, ...]] = {}
+    root: str = ""
+    read: Any = None
+
+    @property
+    def ok(self) -> bool:
+        """All that was asked for is done."""
+        return self.status == "completed"
+
+    @property
+    def exit_code(self) -> int:
+        """When several things happened, the first of 130, 3, 1, 75 counts."""
+        if self.status == "interrupted":
+            return 130
+        if self.decisions:
+            return 3
+        if self.failed or self.blocked or self.moved:
+            return 1
+        return 75 if self.paused is not None or self.waiting else 0
+
+    def __getitem__(self, artifact_id: str) -> Product:
+        return Product(artifact_id, self.outputs[artifact_id], self.read)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `run --json`."""
+        return {
+            "plan_id": self.plan_id,
+            "run_id": self.run_id,
+            "status": self.status,
+            "made": self.made,
+            "kept": self.kept,
+            "restored": self.restored,
+            "reused": self.reused,
+            "accepted": self.accepted,
+            "failed": self.failed,
+            "blocked": self.blocked,
+            "waiting": self.waiting,
+            "reasons": {a: r.to_dict() for a, r in self.reasons.items()},
+            "decisions": [d._asdict() for d in self.decisions],
+            "paused": self.paused._asdict() if self.paused else None,
+            "changed_meanwhile": self.moved,
+            "unstable": self.unstable,
+            "duration_ms": self.duration_ms,
+            "tokens": 0,
+            "cost_usd": 0.0,
+        }
+
+
+class Product(NamedTuple):
+    """What one artifact came to."""
+
+    id: str
+    outputs: tuple[Output, ...]
+    read: Any
+
+    def bytes(self) -> bytes:
+        """Its first output."""
+        data: bytes = self.read(self.outputs[0])
+        return data
+
+    def text(self, encoding: str = "utf-8") -> str:
+        """Its first output as text."""
+        return self.bytes().decode(encoding)
+
+    def json(self) -> Any:
+        """Its first output as JSON."""
+        return msgspec.json.decode(self.bytes())
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its outputs are."""
+        return [output.path for output in self.outputs if output.path]
+
+
+class RunFailed(HeadwayError):
+    """A run that did not do all that was asked; `result` says what it did."""
+
+    code = "run.failed"
+
+    def __init__(self, result: RunResult) -> None:
+        self.result = result
+        what = {**result.failed, **{a: f"blocked by {b}" for a, b in result.blocked.items()}}
+        super().__init__(
+            f"The run of {result.plan_id} {result.status}",
+            facts=dict(list(what.items())[:10]) or {"paused": result.paused.code if result.paused else "?"},
+            hint=f"headway why {next(iter(what), 'ID')}",
+        )
+
+
+class Reporter(Protocol):
+    """Whoever wants to know what a run does, as it does it."""
+
+    def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None: ...
+    def started(self, artifact_id: str, reason: Reason) -> None: ...
+    def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None: ...
+    def ended(self, result: RunResult) -> None: ...
+
+
+class Silent:
+    """Nobody wants to know."""
+
+    def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
+        pass
+
+    def started(self, artifact_id: str, reason: Reason) -> None:
+        pass
+
+    def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
+        pass
+
+    def ended(self, result: RunResult) -> None:
+        pass

@@ -1,0 +1,61 @@
+"""One scheduler per plan. Whoever takes the lock after a scheduler that died ends what is left of its commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from typing import Any
+
+from headway.errors import TryLater
+from headway.ledger.lock import FileLock, holder
+from headway.ledger.recovery import now
+
+PATIENCE = 0.3
+
+
+def take(lock: FileLock, plan_id: str) -> None:
+    """Become the plan's scheduler, or be told who is."""
+    if not lock.acquire(wait=PATIENCE):
+        facts = lock.signature()
+        raise TryLater(
+            f"Plan {plan_id} is being run already",
+            facts={name: facts[name] for name in ("pid", "host", "since") if name in facts},
+            hint="wait for it, or stop it (Ctrl-C there); headway status shows how far it is",
+            code="run.busy",
+        )
+    end_leftovers(lock.signature())
+    lock.sign(signature("", []))
+
+
+def signature(run: str, groups: list[int]) -> dict[str, Any]:
+    """Who runs the plan, and the process groups of its commands."""
+    return {**holder(now()), "run": run, "boot": boot_id(), "groups": [[g, started_at(g)] for g in groups]}
+
+
+def end_leftovers(facts: dict[str, Any]) -> None:
+    """End the commands of a scheduler that is gone: a group counts only if its leader is the very process."""
+    if facts.get("boot") != boot_id() or facts.get("host") != os.uname().nodename:
+        return
+    for group, began in facts.get("groups", ()):
+        if began and started_at(group) == began:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+
+
+def started_at(pid: int) -> str:
+    """When a process began, as the kernel counts; "" if it is gone or the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def boot_id() -> str:
+    """Which boot of this machine this is; "" where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().decode().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,82 @@
+"""Where a plan stands, and why: the documents of `status` and `why`. Reads; decides nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.core.fingerprint import SPEC_FIELDS
+from headway.core.freshness import Reason, root_causes
+from headway.core.lifecycle import progress, statuses
+from headway.core.plan import ArtifactSpec
+from headway.engine.session import Judged
+from headway.errors import NotFound
+from headway.projections.saved_execution import content_hash
+
+
+def status_document(judged: Judged) -> dict[str, Any]:
+    """`status --json`."""
+    state = judged.execution.state
+    done, total = progress(state)
+    status = statuses(state)
+    return {
+        "plan_id": state.plan_id,
+        "goal": state.goal,
+        "status": state.status,
+        "version": state.version,
+        "seq": judged.execution.position.seq,
+        "artifacts": {
+            a: {
+                "status": status[a],
+                "freshness": "fresh" if judged.reasons[a].fresh else "stale",
+                "reason": judged.reasons[a].to_dict(),
+                "content_hash": content_hash(state.completed[a]) if a in state.completed else None,
+                "produces": list(spec.produces),
+                "requires": list(spec.requires),
+                "error": state.failed[a].error if a in state.failed else None,
+            }
+            for a, spec in state.artifacts.items()
+        },
+        "progress": {"done": done, "total": total},
+        "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
+    }
+
+
+def why_document(judged: Judged, artifact_id: str, before: ArtifactSpec | None) -> dict[str, Any]:
+    """`why --json`. `before` is what was asked for when it was last made, where that differs."""
+    state = judged.execution.state
+    if artifact_id not in state.artifacts:
+        raise NotFound(f"There is no artifact {artifact_id}", hint="headway status lists them", code="artifact.unknown")
+    reason = named(judged.reasons[artifact_id], state.artifacts[artifact_id], before)
+    roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
+    failure = state.failed.get(artifact_id)
+    return {
+        "artifact": artifact_id,
+        "freshness": "fresh" if reason.fresh else "stale",
+        "status": statuses(state)[artifact_id],
+        "reason": reason.to_dict(),
+        "root_causes": [
+            {"artifact": root, **(reason if root == artifact_id else judged.reasons[root]).to_dict()}
+            for root in roots
+            if not judged.reasons[root].fresh
+        ],
+        "cascade": cascade if not reason.fresh else [],
+        "error": {"message": failure.error, "code": failure.code, "at": failure.at, "stderr": failure.stderr}
+        if failure
+        else None,
+        "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
+    }
+
+
+def named(reason: Reason, now: ArtifactSpec, before: ArtifactSpec | None) -> Reason:
+    """A changed spec, by the field that changed, with its old and its new value."""
+    if reason.code != "spec_changed" or before is None:
+        return reason
+    for field in SPEC_FIELDS:
+        was, is_ = getattr(before, field), getattr(now, field)
+        if was != is_:
+            return Reason("spec_changed", field, _words(was), _words(is_))
+    return reason
+
+
+def _words(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

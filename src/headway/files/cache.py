@@ -1,0 +1,133 @@
+"""cache.sqlite: what saves work and can be deleted at any time: the stat cache, and an index of earlier completions.
+
+Derived from files and ledgers. A cache that cannot be read or written is as good as none, and nobody is told.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from headway.files.observe import Entry, Stat
+
+SCHEMA = 2
+TABLES = """
+CREATE TABLE IF NOT EXISTS stats (
+  path TEXT PRIMARY KEY, size INT, mtime INT, ctime INT, inode INT, digest TEXT, kind TEXT, at INT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS made (key TEXT, plan TEXT, seq INT, PRIMARY KEY (key, seq, plan)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS named (digest TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ledgers (plan TEXT PRIMARY KEY, seq INT, hash TEXT) WITHOUT ROWID;
+"""
+
+
+class Made(NamedTuple):
+    """An earlier completion: which plan's ledger names it, as which event."""
+
+    key: str
+    plan: str
+    seq: int
+
+
+class Cache:
+    """One project's cache."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+        self._broken = False
+
+    def stats(self) -> dict[str, Entry]:
+        """The whole stat cache."""
+        rows = self._rows("SELECT path, size, mtime, ctime, inode, digest, kind, at FROM stats")
+        return {path: Entry(Stat(s, m, c, i), digest, kind, at) for path, s, m, c, i, digest, kind, at in rows}
+
+    def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
+        """Add to the stat cache."""
+        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in entries]
+        with self._writing() as db:
+            if db is not None and rows:
+                db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)
+
+    def indexed(self) -> dict[str, tuple[int, str]]:
+        """How far each plan's ledger has been indexed."""
+        return {plan: (seq, hash_) for plan, seq, hash_ in self._rows("SELECT plan, seq, hash FROM ledgers")}
+
+    def index(
+        self, plan: str, position: tuple[int, str], made: Iterable[tuple[str, int]], named: Iterable[str], *, anew: bool
+    ) -> None:
+        """Take in completions and digests of a ledger up to a position; `anew` forgets what was known of it."""
+        with self._writing() as db:
+            if db is None:
+                return
+            if anew:
+                db.execute("DELETE FROM made WHERE plan = ?", (plan,))
+            db.executemany("INSERT OR REPLACE INTO made VALUES (?,?,?)", [(key, plan, seq) for key, seq in made])
+            db.executemany("INSERT OR IGNORE INTO named VALUES (?)", [(digest,) for digest in named])
+            db.execute("INSERT OR REPLACE INTO ledgers VALUES (?,?,?)", (plan, *position))
+
+    def made(self, key: str) -> list[Made]:
+        """Earlier completions with this key, newest first."""
+        return [Made(*row) for row in self._rows("SELECT key, plan, seq FROM made WHERE key = ? ORDER BY seq DESC", key)]
+
+    def is_named(self, digest: str) -> bool:
+        """Whether some ledger names these bytes."""
+        return bool(self._rows("SELECT 1 FROM named WHERE digest = ?", digest))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _open(self, *, create: bool) -> sqlite3.Connection | None:
+        if self._db is not None or self._broken or not (create or os.path.exists(self.path)):
+            return self._db
+        try:
+            self._db = self._connect(create=create)
+        except sqlite3.DatabaseError:
+            if create:
+                with suppress(OSError):
+                    os.replace(self.path, f"{self.path}.bad")
+                with suppress(sqlite3.Error):
+                    self._db = self._connect(create=True)
+        self._broken = self._db is None
+        return self._db
+
+    def _connect(self, *, create: bool) -> sqlite3.Connection | None:
+        db = sqlite3.connect(self.path, timeout=5, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA synchronous=OFF")
+        if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+            if not create:
+                db.close()
+                return None
+            for table in ("stats", "made", "named", "ledgers"):
+                db.execute(f"DROP TABLE IF EXISTS {table}")
+            db.executescript(TABLES)
+            db.execute(f"PRAGMA user_version={SCHEMA}")
+        return db
+
+    def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        db = self._open(create=False)
+        if db is None:
+            return []
+        try:
+            return db.execute(query, values).fetchall()
+        except sqlite3.Error:
+            return []
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection | None]:
+        db = self._open(create=True)
+        try:
+            if db is not None:
+                db.execute("BEGIN IMMEDIATE")
+            yield db
+            if db is not None:
+                db.execute("COMMIT")
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                if db is not None:
+                    db.execute("ROLLBACK")

@@ -1,0 +1,169 @@
+"""What stands in the project's files: digests of files, folders and links, and the patterns that name them.
+
+A stat cache saves hashing; it never decides anything. An entry counts only if size, times and inode are what they were
+and the file was not touched around the moment it was hashed: everything doubtful is hashed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from headway.core.paths import is_glob
+
+RACY_NS = 20_000_000
+"""A file touched less than this before it was hashed may change again without its times showing it."""
+
+SKIPPED = frozenset({".headway", ".git"})
+
+
+class Stat(NamedTuple):
+    """What tells that a file was not touched."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+class Entry(NamedTuple):
+    """A digest, the stat that it was taken at, and when."""
+
+    stat: Stat
+    digest: str
+    kind: str
+    at: int
+
+    def sure(self) -> bool:
+        """The file had been at rest when it was hashed."""
+        return max(self.stat.mtime_ns, self.stat.ctime_ns) + RACY_NS < self.at
+
+
+class Seen(NamedTuple):
+    """What stands at a path: nothing has an empty digest."""
+
+    digest: str
+    size: int = 0
+    kind: str = "file"
+
+
+ABSENT = Seen("", 0, "")
+
+
+class Observer:
+    """Looks at files below one root."""
+
+    def __init__(self, root: str, entries: dict[str, Entry] | None = None) -> None:
+        self.root = root
+        self.entries = entries if entries is not None else {}
+        self.changed: set[str] = set()
+        self._prefix = os.path.join(root, "")
+
+    def look(self, path: str) -> Seen:
+        """What stands at a path now. A folder is a tree: paths, modes and content of all that is in it."""
+        try:
+            found = os.lstat(self._prefix + path)
+        except (FileNotFoundError, NotADirectoryError):
+            return ABSENT
+        mode = found.st_mode
+        if stat.S_ISREG(mode):
+            return self._file(path, found)
+        if stat.S_ISLNK(mode):
+            target = os.readlink(self._prefix + path)
+            return Seen(hashlib.sha256(b"link:" + os.fsencode(target)).hexdigest(), len(target), "link")
+        if stat.S_ISDIR(mode):
+            return self._tree(path)
+        return Seen(hashlib.sha256(b"special:%o" % stat.S_IFMT(mode)).hexdigest(), 0, "special")
+
+    def remember(self, path: str, digest: str, kind: str = "file") -> None:
+        """Take over a digest that was computed while the bytes were at hand."""
+        with suppress(OSError):
+            found = os.lstat(self._prefix + path)
+            self._keep(path, found, digest, kind)
+
+    def _file(self, path: str, found: os.stat_result) -> Seen:
+        kind = "exec" if found.st_mode & 0o100 else "file"
+        known = self.entries.get(path)
+        if known is not None and known.kind == kind and known.stat == _stat(found) and known.sure():
+            return Seen(known.digest, found.st_size, kind)
+        digest, found = self._hash(path, found)
+        self._keep(path, found, digest, kind)
+        return Seen(digest, found.st_size, kind)
+
+    def _hash(self, path: str, found: os.stat_result) -> tuple[str, os.stat_result]:
+        """Hash until the file holds still while it is read."""
+        for _ in range(5):
+            with open(self._prefix + path, "rb", buffering=0) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                after = os.fstat(file.fileno())
+            if _stat(after) == _stat(found):
+                break
+            found = after
+        return digest, found
+
+    def _keep(self, path: str, found: os.stat_result, digest: str, kind: str) -> None:
+        self.entries[path] = Entry(_stat(found), digest, kind, time.time_ns())
+        self.changed.add(path)
+
+    def _tree(self, path: str) -> Seen:
+        manifest, size = self.manifest(path)
+        return Seen(hashlib.sha256(manifest).hexdigest(), size, "tree")
+
+    def manifest(self, path: str) -> tuple[bytes, int]:
+        """A folder as bytes, one line for each file in it, and the size of all of them. Its digest is the tree's."""
+        listed = list(self.tree(path))
+        lines = [b"%s %s %s\n" % (seen.kind.encode(), seen.digest.encode(), _escape(name)) for name, seen in listed]
+        return b"tree\n" + b"".join(lines), sum(seen.size for _, seen in listed)
+
+    def tree(self, path: str) -> Iterator[tuple[str, Seen]]:
+        """Everything below a folder by its path within it, sorted; links are recorded and never followed."""
+        stack = [path.rstrip("/")]
+        found: list[str] = []
+        while stack:
+            folder = stack.pop()
+            with os.scandir(self._prefix + folder) as entries:
+                names = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
+            for name, is_folder in names:
+                (stack if is_folder else found).append(f"{folder}/{name}")
+        start = len(path.rstrip("/")) + 1
+        for name in sorted(found):
+            yield name[start:], self.look(name)
+
+    def expand(self, patterns: Iterable[str]) -> list[str]:
+        """The files that patterns name, sorted. `**` crosses folders; a plain path stands for itself."""
+        found: set[str] = set()
+        for pattern in patterns:
+            if is_glob(pattern):
+                found.update(self._glob(pattern))
+            else:
+                found.add(pattern.rstrip("/"))
+        return sorted(found)
+
+    def _glob(self, pattern: str) -> list[str]:
+        import glob
+
+        matches = glob.glob(pattern, root_dir=self.root, recursive=True)
+        clean = (m.rstrip("/") for m in matches)
+        return [m for m in clean if m and m.split("/", 1)[0] not in SKIPPED and os.path.isfile(self._prefix + m)]
+
+    def unsure(self) -> list[str]:
+        """Entries that would be hashed again: touched around the moment they were hashed."""
+        return [path for path in self.changed if path in self.entries and not self.entries[path].sure()]
+
+
+def _escape(name: str) -> bytes:
+    return os.fsencode(name).replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+
+
+def unescape(name: bytes) -> str:
+    """The name that a manifest's line holds."""
+    return os.fsdecode(name.replace(b"\\n", b"\n").replace(b"\\\\", b"\\"))
+
+
+def _stat(found: os.stat_result) -> Stat:
+    return Stat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)

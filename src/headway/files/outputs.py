@@ -1,0 +1,188 @@
+"""Output files: taken into blobs, put back from them, and never overwritten before what was there is safe.
+
+Knows paths, bytes and blobs; never why something is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+
+from headway.core.state import Output
+from headway.disk import REAL, write_file
+from headway.errors import BlobDamaged, UsageError
+from headway.files.blobs import Blobs
+from headway.files.observe import Observer, unescape
+
+LARGEST = 256 * 1024 * 1024
+"""Larger outputs are hashed and not stored."""
+
+
+class Outputs:
+    """The output paths of one project."""
+
+    def __init__(self, root: str, blobs: Blobs, observer: Observer, *, largest: int = LARGEST) -> None:
+        self.root = root
+        self.blobs = blobs
+        self.observer = observer
+        self.largest = largest
+
+    def capture(self, paths: Iterable[str]) -> tuple[Output, ...]:
+        """What stands at these paths, its bytes kept as blobs. Nothing at a path gives no output for it."""
+        return tuple(output for path in paths if (output := self._capture(path)) is not None)
+
+    def keep_text(self, text: bytes) -> Output:
+        """The output of an artifact without files."""
+        return Output("", self.blobs.put(text), len(text), "text")
+
+    def restore(self, output: Output) -> bool:
+        """Put recorded bytes back at their path; whether they could be read."""
+        try:
+            if output.kind == "tree":
+                self._restore_tree(output)
+            elif output.kind == "link":
+                self._restore_link(output.path, self.blobs.get(output.digest))
+            elif output.kind != "text":
+                self.write(output.path, self.blobs.get(output.digest), executable=output.kind == "exec")
+                self.observer.remember(output.path, output.digest, output.kind)
+        except BlobDamaged:
+            return False
+        return True
+
+    def readable(self, output: Output) -> bool:
+        """Whether its bytes can be read from the blobs."""
+        try:
+            data = self.blobs.get(output.digest)
+            if output.kind == "tree":
+                for _, digest, _ in _lines(data):
+                    self.blobs.get(digest)
+        except BlobDamaged:
+            return False
+        return True
+
+    def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        """Write a file: over an existing one by a rename, so that nobody sees half of it."""
+        full = self._full(path)
+        self.make_parents(path)
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.lstat(full).st_mode):
+                shutil.rmtree(full)
+        if os.path.lexists(full):
+            write_file(REAL, full, [data], durable=False)
+        else:
+            with open(full, "xb", buffering=0) as file:
+                file.write(data)
+        if executable:
+            os.chmod(full, 0o755)
+
+    def make_parents(self, path: str) -> None:
+        """The folders above a path; they must be inside the project."""
+        parent = os.path.dirname(self._full(path.rstrip("/")))
+        if not os.path.isdir(parent):
+            os.makedirs(parent, exist_ok=True)
+        self.refuse_outside(path)
+
+    def refuse_outside(self, path: str) -> None:
+        """An output whose folder is a link out of the project is not the project's."""
+        parent = os.path.dirname(path.rstrip("/"))
+        while parent:
+            if os.path.islink(self._full(parent)):
+                real = os.path.realpath(self._full(parent))
+                if not real.startswith(os.path.join(os.path.realpath(self.root), "")):
+                    raise UsageError(
+                        f"{path} is outside the project",
+                        facts={"link": parent, "leads to": real},
+                        hint="write to a path inside the project",
+                        code="output.outside",
+                    )
+            parent = os.path.dirname(parent)
+
+    def remove(self, path: str) -> None:
+        """Take away what stands at an output path, after its bytes were kept."""
+        full = self._full(path.rstrip("/"))
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.lstat(full).st_mode):
+                shutil.rmtree(full)
+            else:
+                os.unlink(full)
+
+    # One path.
+
+    def _capture(self, path: str) -> Output | None:
+        full = self._full(path.rstrip("/"))
+        try:
+            found = os.lstat(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if stat.S_ISDIR(found.st_mode):
+            return self._capture_tree(path)
+        if stat.S_ISLNK(found.st_mode):
+            return self._capture_link(path)
+        kind = "exec" if found.st_mode & 0o100 else "file"
+        if found.st_size > self.largest or not stat.S_ISREG(found.st_mode):
+            seen = self.observer.look(path)
+            return Output(path, seen.digest, seen.size, kind)  # type: ignore[arg-type]  # two of the words
+        with open(full, "rb", buffering=0) as file:
+            data = file.read()
+        digest = self.blobs.put(data)
+        self.observer.remember(path, digest, kind)
+        return Output(path, digest, len(data), kind)  # type: ignore[arg-type]  # two of the words
+
+    def _capture_link(self, path: str) -> Output:
+        target = os.readlink(self._full(path))
+        real = os.path.realpath(self._full(path))
+        if not real.startswith(os.path.join(os.path.realpath(self.root), "")):
+            raise UsageError(
+                f"{path} is a link out of the project",
+                facts={"leads to": target},
+                hint="write a file, or link to something inside the project",
+                code="output.outside",
+            )
+        data = b"link:" + os.fsencode(target)
+        return Output(path, self.blobs.put(data), len(target), "link")
+
+    def _capture_tree(self, path: str) -> Output:
+        for name, _ in self.observer.tree(path):
+            self._capture(f"{path.rstrip('/')}/{name}")
+        manifest, size = self.observer.manifest(path)
+        digest = self.blobs.put(manifest) if size <= self.largest else hashlib.sha256(manifest).hexdigest()
+        return Output(path, digest, size, "tree")
+
+    def _restore_tree(self, output: Output) -> None:
+        base = output.path.rstrip("/")
+        wanted = {name: (kind, digest) for kind, digest, name in _lines(self.blobs.get(output.digest))}
+        if os.path.isdir(self._full(base)):
+            for name, _ in list(self.observer.tree(base)):
+                if name not in wanted:
+                    self.remove(f"{base}/{name}")
+        os.makedirs(self._full(base), exist_ok=True)
+        for name, (kind, digest) in wanted.items():
+            path = f"{base}/{name}"
+            if self.observer.look(path)[::2] == (digest, kind):
+                continue
+            data = self.blobs.get(digest)
+            if kind == "link":
+                self._restore_link(path, data)
+            else:
+                self.write(path, data, executable=kind == "exec")
+
+    def _restore_link(self, path: str, data: bytes) -> None:
+        self.make_parents(path)
+        self.remove(path)
+        os.symlink(os.fsdecode(data.removeprefix(b"link:")), self._full(path))
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self.root, path)
+
+
+def _lines(manifest: bytes) -> list[tuple[str, str, str]]:
+    """A manifest's lines: kind, digest and name."""
+    found = []
+    for line in manifest.split(b"\n")[1:-1]:
+        kind, digest, name = line.split(b" ", 2)
+        found.append((kind.decode(), digest.decode(), unescape(name)))
+    return found

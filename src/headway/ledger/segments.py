@@ -1,0 +1,88 @@
+"""Sealed segments: the older events of a ledger, compressed, each file named after the number of its first event."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from headway.core import codec
+from headway.errors import LedgerDamaged
+
+_NAME = re.compile(r"ledger\.(\d{1,18})\.jsonl\.gz")
+LEVEL = 6
+
+
+class Segment(NamedTuple):
+    """A sealed segment: the number of its first event, and where it is."""
+
+    first: int
+    path: str
+
+    @property
+    def name(self) -> str:
+        """Its file name."""
+        return os.path.basename(self.path)
+
+
+def name(first: int) -> str:
+    """What the segment that begins with this event is called."""
+    return f"ledger.{first}.jsonl.gz"
+
+
+def first_of(name: str) -> int:
+    """The number in a segment's name."""
+    match = _NAME.fullmatch(name)
+    return int(match.group(1)) if match else 0
+
+
+def sealed(folder: str) -> list[Segment]:
+    """The sealed segments in a folder, oldest first."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = ((_NAME.fullmatch(entry), entry) for entry in os.listdir(folder))
+        return sorted(Segment(int(match.group(1)), os.path.join(folder, entry)) for match, entry in names if match)
+    return []
+
+
+def pack(chunks: Iterable[bytes], running: codec.Running) -> Iterator[bytes]:
+    """Compress piece by piece; `running` comes to know the digest of the result. Same bytes in, same bytes out."""
+    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    for chunk in chunks:
+        if packed := packer.compress(chunk):
+            running.add(packed)
+            yield packed
+    rest = packer.flush()
+    running.add(rest)
+    yield rest
+
+
+def unpack(path: str) -> Iterator[bytes]:
+    """The lines of a sealed segment."""
+    try:
+        with gzip.open(path, "rb") as file:
+            for line in file:
+                yield line.removesuffix(b"\n")
+    except (OSError, EOFError, zlib.error) as error:
+        raise LedgerDamaged(
+            "A sealed segment of the ledger cannot be read",
+            facts={
+                "file": path,
+                "error": error,
+                "cost": "its events; the state of the plan does not need them",
+            },
+            hint="put it back from a backup, or headway doctor --repair sets it aside",
+            code="ledger.segment",
+        ) from error
+
+
+def digest(path: str) -> str:
+    """The digest of a segment's file."""
+    running = codec.Running()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            running.add(piece)
+    return running.digest()

@@ -1,0 +1,27 @@
+"""What is on disk counts as the output, by your word: for edited outputs, and for files that existed before the plan."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.work import Work
+from headway.surfaces.cli.screen import Screen
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifacts", metavar="ID", nargs="*", help="artifacts, patterns or output paths")
+    parser.add_argument("--all", action="store_true", help="every artifact whose outputs are all there and not its own")
+    parser.add_argument("--reason", default="", help="why, for the record")
+    add_plan(parser)
+    add_json(parser)
+
+
+def run(args: Any, screen: Screen) -> int:
+    work = Work(project_of(args))
+    plan_id = work.take_in(args.plan, args.plan_id)
+    accepted = work.accept(plan_id, args.artifacts, everything=args.all, reason=args.reason)
+    screen.answer({"plan_id": plan_id, "accepted": accepted})
+    screen.say(f"Accepted {len(accepted)}: {', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}")
+    return 0

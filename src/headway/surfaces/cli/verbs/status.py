@@ -1,0 +1,40 @@
+"""Where a plan stands: every artifact, whether it is fresh, and why not. --check makes it the exit code."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
+from headway.work import Work
+from headway.surfaces.cli.screen import Screen
+
+SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="exit 1 if anything is stale, failed or blocked")
+    add_plan(parser)
+    add_at(parser)
+    add_json(parser)
+
+
+def run(args: Any, screen: Screen) -> int:
+    project = project_of(args)
+    document = Work(project).status(plan_of(args, project), at=args.at)
+    screen.answer(document)
+    artifacts = document["artifacts"]
+    done = document["progress"]
+    screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
+    screen.say(f"Plan {document['plan_id']}: {document['status']}, {done['done']} of {done['total']} done")
+    width = min(max((len(a) for a in artifacts), default=1), 40)
+    for artifact_id, found in artifacts.items():
+        stale = found["freshness"] == "stale"
+        sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
+        text = found["error"] or (found["reason"]["text"] if stale else "")
+        screen.say(
+            f"  {sign} {artifact_id:<{width}}  {screen.style(text, 'red' if found['error'] else 'dim')}".rstrip()
+        )
+    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale"]
+    screen.say("Everything is up to date." if not open_ else f"{len(open_)} to make at most. Next: headway run")
+    return 1 if args.check and open_ else 0

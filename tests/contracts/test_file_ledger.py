@@ -1,0 +1,205 @@
+"""The file ledger keeps the contract, and what is special about files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from headway.core.state import Position
+from headway.errors import FormatTooNew, LedgerDamaged
+from headway.ledger.file import FileLedger
+from headway.ledger.repair import examine
+from tests.contracts.ledger import TS, LedgerContract, created, goal, snapshot, write
+
+
+class TestFileLedger(LedgerContract):
+    """The contract, in files."""
+
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path) -> None:
+        """The plan's folder; nobody has made it yet."""
+        self._folder = tmp_path / "plans" / "plan"
+
+    def open(self) -> FileLedger:
+        return FileLedger(str(self._folder))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A plan's folder with a ledger of four events, one of them a snapshot."""
+    ledger = FileLedger(str(tmp_path / "plan"))
+    records = write(ledger, created(), goal("two"))
+    write(ledger, snapshot(records), goal("four"), known=records[-1].position)
+    ledger.close()
+    return tmp_path / "plan"
+
+
+def test_a_line_is_as_documented(folder: Path) -> None:
+    """The keys, their order, and a hash over the exact bytes before it."""
+    import hashlib
+
+    line = (folder / "ledger.jsonl").read_bytes().splitlines()[1]
+    body, _, rest = line.partition(b',"hash":"')
+    assert rest == hashlib.sha256(body).hexdigest()[:32].encode() + b'"}'
+    assert list(json.loads(line)) == ["v", "seq", "ts", "type", "by", "data", "prev", "hash"]
+    first = json.loads((folder / "ledger.jsonl").read_bytes().splitlines()[0])
+    assert [first["data"][key] for key in ("format", "plan_id", "project_id")] == [1, "plan", "project"]
+
+
+def test_reading_writes_nothing(folder: Path) -> None:
+    """Loading and history leave every file as it was, and create none; not even a lock."""
+    (folder / "append.lock").unlink()
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    ledger = FileLedger(str(folder))
+    ledger.load()
+    list(ledger.history())
+    examine(ledger)
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+def test_reading_needs_no_lock(folder: Path) -> None:
+    """While somebody writes, others read what is complete."""
+    writer = FileLedger(str(folder))
+    writer.begin(None)
+    writer.append([goal("five")], by="test", ts=TS)
+    loaded = FileLedger(str(folder)).load()
+    assert loaded is not None
+    assert loaded.records[-1].seq == 5
+    writer.end()
+    writer.close()
+
+
+def test_head_is_not_needed(folder: Path) -> None:
+    """Without `head`, or with a damaged one, the state is the same."""
+    expected = FileLedger(str(folder)).load()
+    head = folder / "head"
+    for content in (b"", b"{}", b"\0" * 50, head.read_bytes().replace(b'"head"', b'"tail"')):
+        head.write_bytes(content)
+        assert FileLedger(str(folder)).load() == expected
+    head.unlink()
+    assert FileLedger(str(folder)).load() == expected
+
+
+def test_a_flipped_byte_in_head_is_no_loss_of_events(folder: Path) -> None:
+    """A derived file that is damaged is found by doctor, and says nothing about the ledger."""
+    expected = FileLedger(str(folder)).load()
+    head = folder / "head"
+    good = head.read_bytes()
+    for index in range(len(good) - 1):
+        head.write_bytes(good[:index] + bytes([good[index] ^ 1]) + good[index + 1 :])
+        assert FileLedger(str(folder)).load() == expected
+        assert [f.code for f in examine(FileLedger(str(folder)))] == ["ledger.head"] or index > 1
+
+
+def test_loading_reads_only_from_the_snapshot_that_head_names(folder: Path) -> None:
+    """Damage before the newest snapshot is not looked at by an ordinary load; a thorough one finds it."""
+    path = folder / "ledger.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"goal":"two"', b'"goal":"TWO"', 1))
+    ledger = FileLedger(str(folder))
+    loaded = ledger.load()
+    assert loaded is not None
+    assert [r.seq for r in loaded.records] == [3, 4]
+    with pytest.raises(LedgerDamaged):
+        ledger.load(thorough=True)
+
+
+def test_the_first_writer_after_an_unclean_end_verifies_everything(folder: Path) -> None:
+    """Where `head` does not reach the end of the file, damage before the snapshot is found by whoever writes."""
+    path = folder / "ledger.jsonl"
+    writer = FileLedger(str(folder))
+    writer.begin(None)
+    writer.append([goal("five")], by="test", ts=TS)
+    writer.sync()
+    writer._lock.release()  # as a killed process would
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"goal":"two"', b'"goal":"TWO"', 1))
+    with pytest.raises(LedgerDamaged):
+        FileLedger(str(folder)).begin(None)
+
+
+@pytest.mark.parametrize("name", ["head", "plan.json", "an export"])
+def test_a_ledger_that_is_shorter_than_somebody_was_told_has_lost_events(folder: Path, name: str) -> None:
+    """Whoever names an event was told about it: its absence is damage, not debris."""
+    path = folder / "ledger.jsonl"
+    data = path.read_bytes()
+    last = FileLedger(str(folder)).load()
+    assert last is not None
+    assert last.end is not None
+    end = last.end
+    if name != "head":
+        (folder / "head").unlink()
+    path.write_bytes(data[: data.rindex(b"\n", 0, -1) + 1])
+    ledger = FileLedger(str(folder), witnesses=lambda: [(name, end)] if name != "head" else [])
+    for touch in (ledger.load, lambda: ledger.begin(None)):
+        with pytest.raises(LedgerDamaged) as raised:
+            touch()
+        assert raised.value.error_code == "ledger.lost"
+        assert f"{name} names event" in str(raised.value)
+    assert path.read_bytes() == data[: data.rindex(b"\n", 0, -1) + 1]
+
+
+def test_a_witness_of_another_history_is_a_loss(folder: Path) -> None:
+    """The number alone is not enough: the hash must be the one that was acknowledged."""
+    ledger = FileLedger(str(folder), witnesses=lambda: [("plan.json", Position(4, "0" * 32))])
+    with pytest.raises(LedgerDamaged):
+        ledger.load()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'"format":1', b'"format":2'),
+        (b'{"v":1,"seq":2', b'{"v":2,"seq":2'),
+        (b'"type":"goal_changed"', b'"type":"goal_sold"'),
+        (b'"data":{"goal":"four"}', b'"data":{"goal":"four","tax":7}'),
+    ],
+    ids=["format", "line version", "type", "shape"],
+)
+def test_a_newer_format_is_refused_untouched(folder: Path, change: tuple[bytes, bytes]) -> None:
+    """What verifies and is not understood was written by a newer Headway: no damage, no repair, no byte changed."""
+    from tests.behaviour.damage import resealed
+
+    path = folder / "ledger.jsonl"
+    (folder / "head").unlink()
+    path.write_bytes(resealed(path.read_bytes().replace(*change)) + b"a torn")
+    before = path.read_bytes()
+    ledger = FileLedger(str(folder))
+    for touch in (ledger.load, lambda: ledger.begin(None), lambda: ledger.load(thorough=True)):
+        with pytest.raises(FormatTooNew):
+            touch()
+    assert [finding.code for finding in examine(ledger)] == ["format.too_new"]
+    assert path.read_bytes() == before
+
+
+def test_an_event_marked_optional_is_skipped_by_an_older_reader(folder: Path) -> None:
+    """`opt` says that not knowing the event does no harm."""
+    from tests.behaviour.damage import resealed
+
+    path = folder / "ledger.jsonl"
+    (folder / "head").unlink()
+    line = b'"type":"cheered","by":"test","opt":true,"data":{"loudly":true}'
+    path.write_bytes(resealed(path.read_bytes().replace(b'"type":"goal_changed","by":"test","data":{"goal":"two"}', line)))
+    records = list(FileLedger(str(folder)).history())
+    assert [r.event.type for r in records] == ["plan_created", "unknown", "snapshot", "goal_changed"]
+
+
+def test_a_sealed_segment_holds_the_exact_bytes(folder: Path) -> None:
+    """What was in the file is in the segment, compressed; the new first line says which one, and its last event."""
+    before = (folder / "ledger.jsonl").read_bytes()
+    ledger = FileLedger(str(folder))
+    news = ledger.begin(None)
+    ledger.sync()
+    records = list(ledger.history())
+    ledger.rotate(snapshot(records), by="test", ts=TS, plan_id="plan", project_id="project")
+    ledger.end()
+    ledger.close()
+    assert gzip.decompress((folder / "ledger.1.jsonl.gz").read_bytes()) == before
+    first = json.loads((folder / "ledger.jsonl").read_bytes().splitlines()[0])
+    assert first["data"]["segment"] == "ledger.1.jsonl.gz"
+    assert news.end is not None
+    assert first["data"]["sealed"] == list(news.end)
+    assert examine(FileLedger(str(folder))) == []
