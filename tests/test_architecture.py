@@ -26,6 +26,7 @@ LAYERS = (
     {"history"},
     {"project"},
     {"doctor", "work"},
+    {"authoring", "incremental"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

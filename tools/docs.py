@@ -53,12 +53,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def page(name: str, text: str) -> str:
-    """The text of a page with every generated part made anew. A verb without a part gets one at the end of cli.md."""
+    """The text of a page with every generated part made anew. A verb that cli.md does not know gets its place there."""
     if name == "cli.md":
-        here = {match[3] for match in BLOCK.finditer(text) if match[2] == "verb"}
-        for verb in VERBS:
-            if verb.name not in here:
-                text += f"\n## {verb.name}\n\n<!-- generated: verb {verb.name} -->\n<!-- end -->\n"
+        text = _with_all_verbs(text)
 
     def fill(match: re.Match[str]) -> str:
         make, argument = PARTS[match[2]], match[3]
@@ -66,6 +63,17 @@ def page(name: str, text: str) -> str:
         return f"{match[1]}\n{made.strip()}\n\n{match[4]}"
 
     return BLOCK.sub(fill, text)
+
+
+def _with_all_verbs(text: str) -> str:
+    """Sections of verbs in the order of the overview: before the next one that is there, else at the end."""
+    for verb in reversed(VERBS):
+        if f"<!-- generated: verb {verb.name} -->" not in text:
+            section = f"## {verb.name}\n\n<!-- generated: verb {verb.name} -->\n<!-- end -->\n"
+            later = (f"\n## {other.name}\n" for other in VERBS[VERBS.index(verb) + 1 :])
+            at = next((text.index(heading) for heading in later if heading in text), len(text))
+            text = f"{text[:at]}\n{section}{text[at:]}"
+    return text
 
 
 # States.

@@ -1,3 +1,86 @@
-"""Make for agent work: a plan is a graph of artifacts, every fact is an event, everything else can be rebuilt."""
+"""Make for agent work: a plan is a graph of artifacts, every fact is an event, everything else can be rebuilt.
 
-__all__: list[str] = []
+Names are imported when they are first used: `import headway` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headway.authoring import Plan
+    from headway.core.freshness import ChangeReport, Reason, compute_rebuild_set
+    from headway.core.graph import ArtifactGraph, find_invalidated
+    from headway.core.ids import hash_goal
+    from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry
+    from headway.engine.recipes.base import QuotaExhausted
+    from headway.engine.recipes.function import Context
+    from headway.engine.result import RunFailed, RunResult
+    from headway.errors import HeadwayError
+    from headway.incremental import ChangeDetector, IncrementalExecutor
+    from headway.project import Project
+    from headway.projections.saved_execution import SavedExecution
+    from headway.store import PlanStore
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ArtifactGraph": "core.graph",
+    "ArtifactSpec": "core.plan",
+    "ChangeDetector": "incremental",
+    "ChangeReport": "core.freshness",
+    "Context": "engine.recipes.function",
+    "HeadwayError": "errors",
+    "IncrementalExecutor": "incremental",
+    "Plan": "authoring",
+    "PlanSpec": "core.plan",
+    "PlanStore": "store",
+    "Profile": "core.plan",
+    "Project": "project",
+    "QuotaExhausted": "engine.recipes.base",
+    "Reason": "core.freshness",
+    "Retry": "core.plan",
+    "RunFailed": "engine.result",
+    "RunResult": "engine.result",
+    "SavedExecution": "projections.saved_execution",
+    "compute_rebuild_set": "core.freshness",
+    "find_invalidated": "core.graph",
+    "hash_goal": "core.ids",
+}
+
+__all__ = [
+    "ArtifactGraph",
+    "ArtifactSpec",
+    "ChangeDetector",
+    "ChangeReport",
+    "Context",
+    "HeadwayError",
+    "IncrementalExecutor",
+    "Plan",
+    "PlanSpec",
+    "PlanStore",
+    "Profile",
+    "Project",
+    "QuotaExhausted",
+    "Reason",
+    "Retry",
+    "RunFailed",
+    "RunResult",
+    "SavedExecution",
+    "compute_rebuild_set",
+    "find_invalidated",
+    "hash_goal",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'headway' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"headway.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

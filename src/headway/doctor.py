@@ -113,14 +113,13 @@ class Doctor:
 
     def _projections(self, folder: PlanFolder, execution: SavedExecution) -> Iterator[Finding]:
         for kind, drift in folder.files.drift(execution).items():
-            shown = "; ".join(map(str, drift.differences[:SHOWN]))
+            lines = [str(difference) for difference in drift.differences[:SHOWN]]
             more = len(drift.differences) - SHOWN
-            answer = f"{REPAIR} --plan-id {folder.plan_id} --drift"
             yield Finding(
                 "projection.drift",
-                f"{kind.name} was edited by hand: {shown}{f'; and {more} more' if more > 0 else ''}",
+                "\n".join([f"{kind.name} was edited by hand", *lines, *([f"and {more} more"] if more > 0 else [])]),
                 "nothing: the ledger counts, and the file is left alone until you decide",
-                f"{answer} discard (a copy is kept)" + (f", or {answer} adopt (as events)" if kind.is_json else ""),
+                f"{REPAIR} --plan-id {folder.plan_id} --drift discard" + (" (or adopt)" if kind.is_json else ""),
             )
 
     def _missing_blobs(self, folder: PlanFolder, execution: SavedExecution) -> Iterator[Finding]:
@@ -192,7 +191,9 @@ class Doctor:
         for kind, drift in folder.files.drift(execution).items():
             if answer == "adopt" and kind.is_json:
                 done += self._adopt(folder, kind, drift)
-            done.append(f"{kind.name} written from the ledger again; the edited one is {self._set_aside(folder, kind)}.")
+            done.append(
+                f"{kind.name} written from the ledger again; the edited one is {self._set_aside(folder, kind)}."
+            )
         current = folder.load()
         if current is not None and done:
             folder.files.refresh(current)

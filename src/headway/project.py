@@ -124,6 +124,10 @@ class Project:
             )
         return found
 
+    def find_default_file(self) -> str | None:
+        names = (os.path.join(self.root, name) for name in PLAN_FILES)
+        return next((path for path in names if os.path.isfile(path)), None)
+
     # Looking.
 
     def show(self, plan_id: str, *, at: int | None = None) -> SavedExecution:
@@ -332,10 +336,6 @@ class Project:
             raise PlanInvalid(problems or check_plan(plan), where=name)
         return named or hash_goal(plan.goal)
 
-    def find_default_file(self) -> str | None:
-        names = (os.path.join(self.root, name) for name in PLAN_FILES)
-        return next((path for path in names if os.path.isfile(path)), None)
-
     def _id_in_file(self, path: str) -> str:
         """The id of a file's plan: from its first line where that is plain, so that no parser need be loaded."""
         data = read_given(path)
@@ -395,4 +395,3 @@ def _storable(plan: PlanSpec) -> PlanSpec:
         return plan
     mended = msgspec.structs.replace(profile, max_concurrent_tasks=Profile().max_concurrent_tasks, locked=False)
     return msgspec.structs.replace(plan, profile=mended)
-

@@ -73,6 +73,15 @@ class Session:
         judge.all()
         return Judged(execution, judge)
 
+    def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
+        """Judge a graph as if it were the plan's structure, against what was recorded. Writes nothing."""
+        state = previous.state.copy()
+        state.artifacts = dict(graph.artifacts)
+        cache = Cache(os.path.join(self.home, "cache.sqlite"))
+        judge = self._judge(state, Observer(self.root, cache.stats()), History(self.store, cache, writable=False), (), None)
+        judge.all()
+        return Judged(previous, judge)
+
     def run(
         self,
         plan_id: str,

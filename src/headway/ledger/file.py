@@ -29,7 +29,6 @@ from headway.ledger.scan import (
     Chain,
     Mark,
     Scan,
-    any_verifies,
     check_format,
     follows,
     heading,
@@ -323,7 +322,7 @@ class FileLedger:
         if tail is None:
             found = scan(fd, size)
             recovery.refuse(self.path, fd, found)
-            tail = self._from(fd, size, found.snapshot)
+            tail = self._from(fd, found.end.offset, found.snapshot)
         if tail is None:
             raise recovery.headless(self.path, size)
         recovery.refuse_loss(self.path, tail.end.position, tail.hashes(), named)
@@ -347,15 +346,16 @@ class FileLedger:
     def _after(self, fd: int, size: int, start: Mark) -> Tail:
         """Events that follow this one, to the first line that does not belong; worse than debris is refused."""
         entries: list[Entry] = []
-        chain, end = Chain(start.position), start.offset
+        chain, end, broken = Chain(start.position), start.offset, False
         for line in lines(fd, start.offset, size):
-            name = chain.takes(line.data)
-            if not name:
-                break
-            entries.append(Entry(line.data, chain.at, name, line.offset, line.end))
-            end = line.end
-        if end < size and any_verifies(fd, end, size):
-            raise recovery.damaged(self.path, Mark(end, chain.at), size)
+            name = "" if broken else chain.takes(line.data)
+            if name:
+                entries.append(Entry(line.data, chain.at, name, line.offset, line.end))
+                end = line.end
+            elif codec.seal(line.data) is not None:
+                raise recovery.damaged(self.path, Mark(end, chain.at), size)
+            else:
+                broken = True
         return Tail(entries, Mark(end, chain.at))
 
     def _all_lines(self, first: int) -> Iterator[bytes]:

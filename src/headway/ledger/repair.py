@@ -478,6 +478,7 @@ class _Repair:
         """One write at the cut: what was found, and a snapshot, so that nobody has to look behind it again."""
         if look.differs:
             self.said.append(f"{look.differs}: a new one was written from the events. Nothing was lost.")
+        above = max(above, *(e.at.seq for e in self.events if isinstance(e, PlanRebuilt) and e.at), 0)
         data, records = recovery.encode_all(self.events, look.end.position, above=above)
         state = look.state.copy() if look.state is not None else None
         for record in records:

@@ -220,8 +220,3 @@ def pieces(fd: int, start: int, end: int) -> Iterator[bytes]:
             return
         start += len(piece)
         yield piece
-
-
-def any_verifies(fd: int, start: int, end: int) -> bool:
-    """Whether any complete line in this stretch verifies: then it is no debris."""
-    return any(codec.seal(line.data) is not None for line in lines(fd, start, end))

@@ -51,4 +51,3 @@ def read(path: str) -> SavedExecution:
             code="checkpoint.changed",
         )
     return execution
-

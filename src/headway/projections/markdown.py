@@ -25,8 +25,8 @@ def render(execution: SavedExecution) -> bytes:
     """The bytes of plan.md, led by the position that it reflects and its own digest."""
     body = _body(execution.state).encode()
     seq, hash_ = execution.position
-    header = f"<!-- headway: event {seq} {hash_}, digest {codec.digest(body)}. Written from the ledger; edits are not read. -->\n"
-    return header.encode() + body
+    note = "Written from the ledger; edits are not read."
+    return f"<!-- headway: event {seq} {hash_}, digest {codec.digest(body)}. {note} -->\n".encode() + body
 
 
 def position_of(opening: bytes) -> Position | None:

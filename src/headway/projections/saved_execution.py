@@ -8,7 +8,7 @@ Read back, the file gives the same state.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -34,6 +34,10 @@ _OPENING = re.compile(
 _STATUSES = get_args(PlanStatus)
 _ELSEWHERE = ("plan_id", "status")
 """Fields of the state that RFC-040's part of the file holds; of the others only what differs from its default."""
+
+
+Plain = Callable[[Any], Any]
+"""How structs become dictionaries and lists."""
 
 
 class Opening(NamedTuple):
@@ -110,28 +114,8 @@ class SavedExecution(msgspec.Struct, frozen=True):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """RFC-040's keys, and `plan` for the rest."""
-        state, (seq, hash_) = self.state, self.position
-        waves = self.graph.waves()
-        return {
-            "plan_id": state.plan_id,
-            "position": {"seq": seq, "hash": hash_, "seal": _seal(state.plan_id, self.position)},
-            "version": VERSION,
-            "goal": state.goal,
-            "goal_hash": self.goal_hash,
-            "created_at": state.created_at,
-            "updated_at": state.updated_at,
-            "graph": {"artifacts": _artifacts_to_dict(state.artifacts), "waves": waves},
-            "execution": {
-                "status": state.status,
-                "completed": _completed_to_dict(state.completed),
-                "failed": self.failed,
-                "skipped": self.skipped,
-            },
-            "metrics": _metrics(state, waves),
-            "execution_profile": profile_to_dict(state.profile),
-            "plan": _rest(state),
-        }
+        """RFC-040's keys, and `plan` for the rest; in the types that a JSON file gives back."""
+        return _document(self, _as_json)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SavedExecution:
@@ -153,9 +137,38 @@ class SavedExecution(msgspec.Struct, frozen=True):
 
 def render(execution: SavedExecution) -> bytes:
     """The bytes of plan.json: the document, led by its own digest."""
-    document = {"digest": _BLANK.decode(), **execution.to_dict()}
+    document = {"digest": _BLANK.decode(), **_document(execution, msgspec.to_builtins)}
     body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
     return body.replace(_BLANK, codec.digest(body).encode(), 1)
+
+
+def _document(execution: SavedExecution, plain: Plain) -> dict[str, Any]:
+    state, (seq, hash_) = execution.state, execution.position
+    waves = execution.graph.waves()
+    return {
+        "plan_id": state.plan_id,
+        "position": {"seq": seq, "hash": hash_, "seal": _seal(state.plan_id, execution.position)},
+        "version": VERSION,
+        "goal": state.goal,
+        "goal_hash": execution.goal_hash,
+        "created_at": state.created_at,
+        "updated_at": state.updated_at,
+        "graph": {"artifacts": _artifacts_to_dict(state.artifacts, plain), "waves": waves},
+        "execution": {
+            "status": state.status,
+            "completed": _completed_to_dict(state.completed, plain),
+            "failed": execution.failed,
+            "skipped": execution.skipped,
+        },
+        "metrics": _metrics(state, waves),
+        "execution_profile": profile_to_dict(state.profile),
+        "plan": _rest(state, plain),
+    }
+
+
+def _as_json(value: Any) -> Any:
+    """As it comes back from a file: what is read can then be compared with what would be written."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def profile_to_dict(profile: Profile | None) -> dict[str, Any] | None:
@@ -170,9 +183,8 @@ def content_hash(done: Completion) -> str:
     return codec.digest(msgspec.json.encode(done.outputs))[:16] if done.outputs else ""
 
 
-def _artifacts_to_dict(artifacts: Mapping[str, ArtifactSpec]) -> dict[str, Any]:
+def _artifacts_to_dict(artifacts: Mapping[str, ArtifactSpec], plain: Plain) -> dict[str, Any]:
     """All that the specs say, plus RFC-040's keys, which are always present. In bulk: this is most of the file."""
-    plain = msgspec.to_builtins(list(artifacts.values()))
     return {
         item["id"]: {
             "id": item["id"],
@@ -183,16 +195,16 @@ def _artifacts_to_dict(artifacts: Mapping[str, ArtifactSpec]) -> dict[str, Any]:
             "domain_type": None,
             **item,
         }
-        for item in plain
+        for item in plain(list(artifacts.values()))
     }
 
 
-def _completed_to_dict(completed: Mapping[str, Completion]) -> dict[str, Any]:
-    plain = msgspec.to_builtins(completed)
+def _completed_to_dict(completed: Mapping[str, Completion], plain: Plain) -> dict[str, Any]:
+    items = plain(completed)
     return {
         artifact_id: {
             "content_hash": content_hash(done),
-            "model_tier": (item := plain[artifact_id]).pop("tier", ""),
+            "model_tier": (item := items[artifact_id]).pop("tier", ""),
             "duration_ms": item.pop("ms", 0),
             "verified": False,
             **item,
@@ -201,12 +213,11 @@ def _completed_to_dict(completed: Mapping[str, Completion]) -> dict[str, Any]:
     }
 
 
-def _rest(state: State) -> dict[str, Any]:
+def _rest(state: State, plain: Plain) -> dict[str, Any]:
     lean = msgspec.structs.replace(
         state, artifacts={}, completed={}, goal="", created_at="", updated_at="", profile=None
     )
-    plain: dict[str, Any] = msgspec.to_builtins(lean)
-    return {key: value for key, value in plain.items() if key not in _ELSEWHERE}
+    return {key: value for key, value in plain(lean).items() if key not in _ELSEWHERE}
 
 
 def _distribution(artifacts: Iterable[ArtifactSpec]) -> dict[str, int]:

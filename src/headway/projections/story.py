@@ -12,7 +12,7 @@ def sentence(record: ev.Record) -> str:
     event = record.event
     match event:
         case ev.PlanCreated():
-            return f"plan created: {len(event.plan.artifacts)} artifacts for “{_short(event.plan.goal)}”"
+            return f"plan created: {count(len(event.plan.artifacts), 'artifact')} for “{_short(event.plan.goal)}”"
         case ev.GoalChanged():
             return f"goal changed to “{_short(event.goal)}”"
         case ev.ProposalTaken():
@@ -62,6 +62,11 @@ def sentence(record: ev.Record) -> str:
             return f"ledger rotated: events up to {event.sealed.seq} are in {event.segment}"
         case _:
             return (event.name if isinstance(event, ev.Unknown) else event.type).replace("_", " ")
+
+
+def count(number: int, noun: str) -> str:
+    """So many of something."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def seconds(ms: int) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import traceback
 from typing import Any
 
+from headway.core.nearest import Nearest
 from headway.errors import BugError, DamageError, DecisionNeeded, HeadwayError, TryLater, UsageError
 
 CODES: tuple[tuple[type[HeadwayError], int], ...] = (
@@ -52,10 +52,14 @@ def leave(error: Exception, screen: Any) -> int:
 
 def unknown_verb(name: str, known: list[str]) -> UsageError:
     """The error of a verb that does not exist."""
-    near = difflib.get_close_matches(name, known, n=1)
+    if name.startswith("-"):
+        return UsageError(
+            f"The verb comes first, then {name}", hint=f"headway VERB {name} …; headway --help", code="usage.verb"
+        )
+    near = Nearest(known).of(name)
     return UsageError(
         f"headway has no verb {name!r}",
-        facts={"did you mean": f"headway {near[0]}"} if near else {},
+        facts={"did you mean": f"headway {near}"} if near else {},
         hint="headway --help lists them",
         code="usage.verb",
     )

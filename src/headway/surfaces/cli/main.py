@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from headway.surfaces.cli.parser import Parser
 
 VERSION = "0.1.0"
 
@@ -59,7 +61,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str], screen: Any) -> int:
-    if not words or words[0] in ("-h", "--help", "help"):
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words or words[0] in ("-h", "--help"):
         screen.say(overview())
         return 0
     if words[0] in ("-V", "--version"):
@@ -73,8 +77,8 @@ def _dispatch(words: list[str], screen: Any) -> int:
     module = load_verb(name)
     try:
         args = parser_of(name, module).parse_args(rest)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+    except SystemExit:  # --help has been shown
+        return 0
     code: int = module.run(args, screen)
     return code
 
@@ -84,22 +88,14 @@ def load_verb(name: str) -> Any:
     return import_module(f"headway.surfaces.cli.verbs.{name + '_' if name == 'import' else name}")
 
 
-def parser_of(name: str, module: Any) -> argparse.ArgumentParser:
+def parser_of(name: str, module: Any) -> Parser:
     """The verb's own parser; options that every verb takes come last."""
+    from headway.surfaces.cli.parser import Parser
+
     help_line = next(verb.help for verb in VERBS if verb.name == name)
-    parser = argparse.ArgumentParser(
-        prog=f"headway {name}",
-        description=(module.__doc__ or help_line).strip(),
-        formatter_class=_plain,
-        allow_abbrev=False,
-    )
+    parser = Parser(prog=f"headway {name}", description=(module.__doc__ or help_line).strip())
     module.configure(parser)
     return parser
-
-
-def _plain(prog: str) -> argparse.HelpFormatter:
-    """Help of one width everywhere, so that asking for it does not ask the terminal."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=100, max_help_position=32)
 
 
 def overview() -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headway.project import Project
+from headway.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from headway.project import Project
+    from headway.surfaces.cli.screen import Screen
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:
@@ -31,18 +35,44 @@ def add_at(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", type=int, metavar="SEQ", help="as of an earlier event (headway log shows the numbers)")
 
 
-def project_of(args: Any) -> Project:
-    """The project that the arguments name."""
-    home = os.path.expanduser("~")
-    if args.project is not None:
-        if not os.path.isdir(args.project):
-            from headway.errors import NotFound
+def project_of(args: Any, screen: Screen | None = None) -> Project:
+    """The project that the arguments name; what it has to say on the side goes to the screen."""
+    from headway.project import Project
+    from headway.store import keep_quiet
 
-            raise NotFound(f"There is no folder {args.project}", hint="check --project", code="project.none")
-        return Project(args.project, by="cli")
-    return Project.locate(os.getcwd(), home=home, by="cli")
+    notice = screen.note if screen is not None else keep_quiet
+    home = os.path.expanduser("~")
+    if args.project is None:
+        project = Project.locate(os.getcwd(), home=home, by="cli", notice=notice)
+    else:
+        refuse_missing_folder(args.project)
+        project = Project(args.project, by="cli", notice=notice)
+    refuse_home(project.root)
+    return project
+
+
+def refuse_missing_folder(path: str) -> None:
+    """--project names a folder that exists."""
+    if not os.path.isdir(path):
+        raise NotFound(f"There is no folder {path}", hint="check --project", code="project.none")
+
+
+def refuse_home(root: str) -> None:
+    """The home folder is never a project: its .headway belongs to the machine, and it would swallow all others."""
+    if os.path.realpath(root) == os.path.realpath(os.path.expanduser("~")):
+        raise UsageError(
+            "The home folder is never a project",
+            facts={"folder": root},
+            hint="cd into the project's folder, or name it with --project PATH",
+            code="project.home",
+        )
 
 
 def plan_of(args: Any, project: Project) -> str:
     """The id of the plan that the arguments name."""
-    return project.select(args.plan_id, args.plan)
+    named, positional = args.plan_id, getattr(args, "id", None)
+    if named and positional and named != positional:
+        raise UsageError(
+            f"{positional} and --plan-id {named} are different plans", hint="give one of them", code="plan.which"
+        )
+    return project.select(positional or named, args.plan)

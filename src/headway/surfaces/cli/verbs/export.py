@@ -1,4 +1,7 @@
-"""Write a plan's checkpoint, PLAN.json and PLAN.md, after verifying its whole ledger."""
+"""Write a plan's checkpoint, PLAN.json and PLAN.md, after verifying its whole ledger.
+
+Its outputs are not in it: whoever imports it has the plan and what was recorded of its progress.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    project = project_of(args)
+    project = project_of(args, screen)
     plan_id = plan_of(args, project)
     written = project.export_plan(plan_id, args.path)
     screen.answer({"plan_id": plan_id, "written": written})
-    screen.say(f"Plan {plan_id} exported to {' and '.join(written)}.")
+    screen.say(f"Plan {plan_id} exported to {' and '.join(written)}")
     return 0

@@ -1,10 +1,14 @@
-"""Take in a checkpoint: as a new plan, or, with --replace, as the state of one that exists."""
+"""Take in a checkpoint: as a new plan, or, with --replace, as the state of one that exists.
+
+A checkpoint that was changed after it was written is refused. Plan files are for headway plans new.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from headway.projections.story import count
 from headway.surfaces.cli.options import add_json, add_project, project_of
 from headway.surfaces.cli.screen import Screen
 
@@ -19,8 +23,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    saved = project_of(args).import_plan(args.path, plan_id=args.plan_id, replace=args.replace)
+    saved = project_of(args, screen).import_plan(args.path, plan_id=args.plan_id, replace=args.replace)
     state = saved.execution.state
-    screen.answer({"plan_id": state.plan_id, "outcome": saved.outcome, "artifacts": len(state.artifacts)})
-    screen.say(f"Plan {state.plan_id} {saved.outcome} from {args.path}: {len(state.artifacts)} artifacts.")
+    problems = [problem.to_dict() for problem in saved.problems]
+    total = len(state.artifacts)
+    screen.answer({"plan_id": state.plan_id, "outcome": saved.outcome, "artifacts": total, "problems": problems})
+    screen.say(f"Plan {state.plan_id} {saved.outcome}: {count(total, 'artifact')} from {args.path}")
+    for problem in saved.problems:
+        screen.note(screen.style(f"  {problem}", "yellow", err=True))
     return 0

@@ -8,9 +8,10 @@ import re
 from typing import Any
 
 from headway.errors import DecisionNeeded
-from headway.surfaces.cli.options import add_project
+from headway.surfaces.cli.options import add_json, add_project, refuse_home
 from headway.surfaces.cli.screen import Screen
 
+NAME = "headway.yaml"
 PLAN = """\
 id: {id}
 goal: Write a short report about the files in this folder
@@ -30,33 +31,44 @@ artifacts:
     produces: build/report.md
     run: "(echo '# Files'; cat {{inputs.count}} {{inputs.listing}}) > {{output}}"
 """
+NEXT = {
+    "headway plans new": "save the plan",
+    "headway plans show": "look at it",
+    "headway log": "see what was recorded",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
+    add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
-    folder = args.project or os.getcwd()
-    path = os.path.join(folder, "headway.yaml")
-    if os.path.exists(path):
+    folder = os.path.abspath(args.project or os.getcwd())
+    refuse_home(folder)
+    path = os.path.join(folder, NAME)
+    if os.path.lexists(path):
         raise DecisionNeeded(
-            "There is a headway.yaml already",
+            f"There is a {NAME} already",
             facts={"file": path},
-            hint="headway plans new headway.yaml",
+            hint="headway plans new saves it; to start over, move it away",
             code="init.exists",
         )
     os.makedirs(folder, exist_ok=True)
     with open(path, "x", encoding="utf-8") as file:
         file.write(PLAN.format(id=_id_for(folder)))
-    screen.say("Wrote headway.yaml: 3 artifacts.")
-    screen.say("Next:")
-    screen.say("  headway plans new headway.yaml   save the plan")
-    screen.say("  headway plans show               look at it")
-    screen.say("  headway log                      see what was recorded")
+    screen.answer({"written": path, "next": list(NEXT)})
+    screen.say(f"Wrote {NAME}: 3 artifacts. Next:")
+    for command, purpose in NEXT.items():
+        screen.say(f"  {command:<20}{purpose}")
     return 0
 
 
 def _id_for(folder: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(os.path.abspath(folder))).strip("-._")
-    return name[:64] or "plan"
+    """The folder's name as a plan id, quoted where YAML would take it for something else than text."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(folder))[:64].strip("-._") or "plan"
+    is_word = re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", name) and name.lower() not in _NOT_TEXT
+    return name if is_word else f'"{name}"'
+
+
+_NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}

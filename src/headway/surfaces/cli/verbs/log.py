@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -22,21 +23,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    project = project_of(args)
+    project = project_of(args, screen)
     plan_id = plan_of(args, project)
-    records = list(project.log(plan_id, first=args.since, last=args.at))
-    if args.last is not None:
-        records = records[-args.last :] if args.last > 0 else []
-    screen.answer({"plan_id": plan_id, "events": [_document(record) for record in records]})
+    history = project.log(plan_id, first=args.since, last=args.at)
+    records = list(history) if args.last is None else list(deque(history, maxlen=max(args.last, 0)))
+    if screen.as_json:
+        screen.answer({"plan_id": plan_id, "events": [_document(record) for record in records]})
+        return 0
     width = len(str(records[-1].seq)) if records else 1
+    authors = max((len(record.by) for record in records), default=0)
     for record in records:
-        when = record.ts[:19].replace("T", " ")
-        screen.say(f"{record.seq:>{width}}  {screen.style(when, 'dim')}  {record.by:<8}  {sentence(record)}")
+        when = screen.style(record.ts[:19].replace("T", " "), "dim")
+        screen.say(f"{record.seq:>{width}}  {when}  {record.by:<{authors}}  {sentence(record)}")
     return 0
 
 
 def _document(record: Record) -> dict[str, Any]:
     event = record.event
-    data = event.data if isinstance(event, Unknown) else msgspec.Raw(msgspec.json.encode(event))
-    name = event.name if isinstance(event, Unknown) else event.type
+    name, data = (event.name, event.data) if isinstance(event, Unknown) else (event.type, msgspec.to_builtins(event))
     return {"seq": record.seq, "ts": record.ts, "type": name, "by": record.by, "data": data, "hash": record.hash}

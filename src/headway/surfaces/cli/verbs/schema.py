@@ -9,17 +9,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import msgspec
-
-from headway.files.planfile import plan_schema
-from headway.surfaces.cli.options import add_project
+from headway.files.plan_keys import plan_schema
+from headway.surfaces.cli.options import add_json, add_project
 from headway.surfaces.cli.screen import Screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
+    add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
-    screen.say(msgspec.json.format(msgspec.json.encode(plan_schema()), indent=2).decode())
+    screen.as_json = True  # it is JSON, whether that was said or not
+    screen.answer(plan_schema())
     return 0

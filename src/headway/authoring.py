@@ -1,0 +1,273 @@
+"""Plans written in Python, for those whose artifacts are made by code.
+
+    plan = Plan("Summarise the corpus", id="corpus")
+
+    @plan.artifact(produces="out/index.txt", sources=["corpus/*.txt"])
+    def index(ctx):
+        return "\\n".join(sorted(p.name for p in ctx.sources))
+
+    result = plan.run()
+
+The plan is what the Python code builds, each time it runs; it is saved and judged like any plan file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from headway.core.check import check_plan
+from headway.core.codec import digest
+from headway.core.fingerprint import NotEncodable
+from headway.core.fingerprint import digest as value_digest
+from headway.core.paths import normalise
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.engine.result import Options, Reporter, RunFailed, RunResult
+from headway.errors import PlanInvalid, UsageError
+from headway.project import Project
+from headway.work import Work
+
+F = TypeVar("F", bound=Callable[..., Any])
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+LIVE = "live:"
+"""Marks a function that has no file of the project: only the program that defines it can run it."""
+
+
+class Plan:
+    """A plan that grows as Python code adds to it."""
+
+    def __init__(
+        self,
+        goal: str,
+        *,
+        id: str = "",
+        vars: Mapping[str, Any] | None = None,
+        env: Iterable[str] = (),
+        jobs: int | None = None,
+        retry: Retry | int | None = None,
+        timeout: float | None = None,
+        on_edit: Any = "ask",
+        profile: Profile | None = None,
+        project: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.goal = goal
+        self.id = id
+        self.vars = dict(vars or {})
+        self.profile = profile
+        self._settings = {
+            "env": tuple(env),
+            "jobs": jobs,
+            "timeout": timeout,
+            "on_edit": on_edit,
+            "retry": _retry(retry),
+        }
+        self._artifacts: dict[str, ArtifactSpec] = {}
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._where = project
+        self._environ = environ
+
+    # Adding.
+
+    def artifact(self, function: F | None = None, *, id: str = "", **keys: Any) -> Any:
+        """Decorate a function: it makes the artifact of its name."""
+
+        def decorate(made_by: F) -> F:
+            self.add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
+            return made_by
+
+        return decorate(function) if function is not None else decorate
+
+    def add(
+        self,
+        id: str,
+        *,
+        make: Callable[..., Any] | str = "",
+        run: str = "",
+        args: Mapping[str, Any] | None = None,
+        requires: str | Iterable[str] = (),
+        produces: Paths = (),
+        modifies: Paths = (),
+        sources: Paths = (),
+        retry: Retry | int | None = None,
+        **keys: Any,
+    ) -> str:
+        """Add an artifact; its id."""
+        if id in self._artifacts:
+            raise UsageError(f"Artifact {id} is there already", hint="give it another id", code="plan.duplicate")
+        if callable(make):
+            self._functions[id] = _with_values(make, dict(args or {}))
+        given = {
+            "id": id,
+            "run": run,
+            "make": self._reference(make) if callable(make) else make,
+            "args": _encodable(id, args or {}),
+            "requires": tuple(sorted({requires} if isinstance(requires, str) else set(requires))),
+            "produces": _paths(produces),
+            "modifies": _paths(modifies),
+            "sources": _paths(sources),
+            "retry": _retry(retry),
+            **{key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()},
+        }
+        try:
+            self._artifacts[id] = msgspec.convert(given, ArtifactSpec)
+        except msgspec.ValidationError as error:
+            raise UsageError(
+                f"Artifact {id} cannot be read",
+                facts={"reason": error},
+                hint="docs/python.md lists the keys",
+                code="plan.key",
+            ) from error
+        return id
+
+    @property
+    def spec(self) -> PlanSpec:
+        """What has been built so far."""
+        settings = Settings(vars=self.vars, **self._settings)
+        return PlanSpec(
+            goal=self.goal,
+            id=self.id,
+            settings=settings,
+            profile=self.profile,
+            artifacts=tuple(self._artifacts.values()),
+        )
+
+    # Running.
+
+    def save(self, *, by: str = "python", name: str = "") -> tuple[Work, str]:
+        """Save the plan as it stands; what runs it, and its id."""
+        spec = self.spec
+        problems = check_plan(spec)
+        if problems:
+            raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
+        project = Project(self._where, by=by) if self._where is not None else Project.locate(os.getcwd(), by=by)
+        saved = project.take_in(spec, name=name or "python", source=digest(msgspec.json.encode(spec)))
+        return Work(project, environ=self._environ), saved.execution.plan_id
+
+    def run(
+        self,
+        *targets: str,
+        check: bool = True,
+        jobs: int | None = None,
+        reporter: Reporter | None = None,
+        stop: Callable[[], str] = lambda: "",
+        **options: Any,
+    ) -> RunResult:
+        """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false."""
+        work, plan_id = self.save()
+        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        result = work.run(plan_id, asked, reporter=reporter, functions=self._functions, stop=stop)
+        if check and not result.ok:
+            raise RunFailed(result)
+        return result
+
+    async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
+        """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        asked: list[str] = []
+        work, plan_id = self.save()
+        jobs = options.pop("jobs", None)
+        reporter = options.pop("reporter", None)
+        chosen = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+
+        def go() -> RunResult:
+            return work.run(
+                plan_id,
+                chosen,
+                reporter=reporter,
+                functions=self._functions,
+                loop=loop,
+                stop=lambda: asked[0] if asked else "",
+            )
+
+        running = asyncio.ensure_future(asyncio.to_thread(go))
+        try:
+            result = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            asked.append("interrupted")
+            await running
+            raise
+        if check and not result.ok:
+            raise RunFailed(result)
+        return result
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that make artifacts, by id."""
+        return self._functions
+
+    def _reference(self, function: Callable[..., Any]) -> str:
+        """How a function is recorded: by its file where it has one in the project, so that others can judge it, too."""
+        plain = inspect.unwrap(function)
+        name = getattr(plain, "__qualname__", "") or type(function).__name__
+        file = getattr(getattr(plain, "__code__", None), "co_filename", "")
+        root = os.path.realpath(os.fspath(self._where) if self._where is not None else Project.locate(os.getcwd()).root)
+        real = os.path.realpath(file) if file else ""
+        plain_name = name.replace(".", "").isidentifier() and not getattr(plain, "__closure__", None)
+        if real.startswith(root + os.sep) and os.path.isfile(real) and plain_name:
+            return f"{os.path.relpath(real, root)}:{name}"
+        return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
+
+
+def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[..., Any]:
+    """The function itself, or, where arguments have no JSON form, one that gets them as they were given."""
+    odd = {name: value for name, value in args.items() if not _is_plain(value)}
+    if not odd:
+        return function
+    from functools import wraps
+
+    @wraps(function)
+    def call(**given: Any) -> Any:
+        return function(**{**given, **odd})
+
+    return call
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    lines = (inspect.getdoc(function) or "").strip().splitlines()
+    return lines[0] if lines else ""
+
+
+def _paths(given: Paths) -> tuple[str, ...]:
+    items = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    return tuple(normalise(os.fspath(item)) for item in items)
+
+
+def _retry(given: Retry | int | None) -> Retry | None:
+    return Retry(attempts=given) if isinstance(given, int) else given
+
+
+def _tuple(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return tuple(value) if isinstance(value, (list, set)) else value
+
+
+def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by value: what has no JSON form is recorded by its digest, and given to the function as it is."""
+    found: dict[str, Any] = {}
+    for name, value in args.items():
+        try:
+            found[name] = msgspec.to_builtins(value) if _is_plain(value) else {"digest": value_digest(value)}
+        except (NotEncodable, TypeError, msgspec.MsgspecError) as error:
+            raise UsageError(
+                f"The argument {name} of {artifact_id} cannot be compared",
+                facts={"reason": error},
+                hint="pass plain values (text, numbers, lists, dataclasses), or a path that the function opens",
+                code="recipe.args",
+            ) from error
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return True
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, dict) and all(isinstance(k, str) and _is_plain(v) for k, v in value.items())

@@ -1,0 +1,76 @@
+"""Small plans whose ledgers tests may ruin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headway.core.commands import ChangePlan, Command, CompleteArtifact, CreatePlan, EndRun, StartArtifacts, StartRun
+from headway.core.evolve import fold
+from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.state import Output, Position, State
+from headway.disk import REAL, Disk
+from headway.ledger.base import Loaded
+from headway.ledger.file import FileLedger, Witnesses
+from headway.ledger.writer import Writer
+
+CREATE = CreatePlan(
+    plan_id="plan",
+    project_id="project",
+    plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="a", produces=("a.txt",)), ArtifactSpec(id="b"))),
+)
+
+
+def goal(text: str) -> Command:
+    """A command that is always allowed and becomes one event."""
+    return ChangePlan(goal=text)
+
+
+def writer(folder: Path, *, disk: Disk = REAL, witnesses: Witnesses = list) -> Writer:
+    """A writer on a plan's ledger."""
+    return Writer(FileLedger(str(folder), disk=disk, witnesses=witnesses))
+
+
+def small_plan(folder: Path) -> None:
+    """A plan with a run: seven events, a snapshot at its end, and three events after that."""
+    w = writer(folder)
+    w.execute(CREATE, by="test")
+    w.execute(StartRun(run="r1", stale={"a": "never made"}), by="test")
+    token = w.execute(StartArtifacts(ids=("a",), run="r1"), by="test")[0].seq
+    w.execute(CompleteArtifact(id="a", token=token, outputs=(Output("a.txt", "d" * 64, 3),)), by="test")
+    w.execute(EndRun(run="r1", status="completed"), by="test")
+    for text in ("x", "y", "z"):
+        w.execute(goal(text), by="test")
+    w.close()
+
+
+def load(folder: Path, *, witnesses: Witnesses = list) -> Loaded | None:
+    """What a reader gets."""
+    return FileLedger(str(folder), witnesses=witnesses).load()
+
+
+def state_of(folder: Path) -> State:
+    """The plan's state, as a reader sees it."""
+    loaded = load(folder)
+    assert loaded is not None
+    state = fold(None, loaded.records)
+    assert state is not None
+    return state
+
+
+def prefixes(folder: Path) -> dict[int, State]:
+    """The state after each event."""
+    found: dict[int, State] = {}
+    records = list(FileLedger(str(folder)).history())
+    for count in range(1, len(records) + 1):
+        state = fold(None, records[:count])
+        assert state is not None
+        found[records[count - 1].seq] = state
+    return found
+
+
+def end_of(folder: Path) -> Position:
+    """The newest event."""
+    loaded = load(folder)
+    assert loaded is not None
+    assert loaded.end is not None
+    return loaded.end
