@@ -17,8 +17,8 @@ SRC = Path(__file__).parents[1] / "src" / "headway"
 
 # From the bottom up. Parts that share a row do not import one another.
 LAYERS = (
-    {"errors"},
-    {"core", "disk"},
+    {"errors", "version"},
+    {"core", "disk", "stamp"},
     {"ledger", "files"},
     {"projections"},
     {"store"},
@@ -28,6 +28,7 @@ LAYERS = (
     {"doctor", "work"},
     {"authoring", "incremental"},
     {"surfaces", "testing"},
+    {"entry"},
     {"headway"},  # the public face itself
 )
 EXEMPT = {"headway", "headway.__main__"}

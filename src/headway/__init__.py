@@ -3,10 +3,9 @@
 Names are imported when they are first used: `import headway` costs next to nothing.
 """
 
-from __future__ import annotations
+from headway.version import VERSION as __version__
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` itself would cost a third of a start
 if TYPE_CHECKING:
     from headway.authoring import Plan
     from headway.core.freshness import ChangeReport, Reason, compute_rebuild_set
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from headway.project import Project
     from headway.projections.saved_execution import SavedExecution
     from headway.store import PlanStore
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "ArtifactGraph": "core.graph",
@@ -73,7 +70,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'headway' has no attribute {name!r}")
@@ -82,5 +79,5 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(f"headway.{home}"), name)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "list[str]":
     return sorted([*__all__, "__version__"])

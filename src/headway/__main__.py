@@ -1,6 +1,6 @@
 """`python -m headway` is `headway`."""
 
-from headway.surfaces.cli.main import main
+from headway.entry import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

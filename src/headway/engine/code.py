@@ -59,6 +59,7 @@ class Code:
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
         self.files: set[str] = set()
+        self.absent: set[str] = set()
         self._modules: dict[str, Module | None] = {}
         self._digests: dict[tuple[str, str], str] = {}
 
@@ -99,6 +100,7 @@ class Code:
             for path in (f"{stem}.py", os.path.join(stem, "__init__.py")):
                 if parts and os.path.isfile(path) and os.path.realpath(path).startswith(self.root + os.sep):
                     return path
+                self.absent.add(os.path.relpath(path, self.root))
         return None
 
     def _closure(self, path: str, name: str) -> str:

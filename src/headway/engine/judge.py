@@ -193,6 +193,10 @@ class Judge:
             self._words[word] = os.path.isfile(os.path.join(self._root, word))
         return word if self._words[word] else ""
 
+    def absent_words(self) -> list[str]:
+        """Words of commands that would be sources if files of that name appeared."""
+        return [word for word, there in self._words.items() if not there]
+
     def _look(self, path: str) -> str:
         """A source's digest, taken once in a pass and again only when asked to forget."""
         if path not in self._digests:

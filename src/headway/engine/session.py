@@ -14,7 +14,7 @@ from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, State
-from headway.engine import scheduler_lock
+from headway.engine import scheduler_lock, stamping
 from headway.engine.history import History
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult, Silent
@@ -165,7 +165,25 @@ class Session:
             writer.sync()
             if writer.state is not None and writer.position is not None:
                 folder.files.refresh(SavedExecution(writer.state, writer.position), VIEWS + CHECKPOINT)
+        if result.ok and selected == set(state.artifacts):
+            self._leave_stamp(folder, judge)
         return result
+
+    def _leave_stamp(self, folder: PlanFolder, judge: Judge) -> None:
+        """What the next run will say if nothing changes until then."""
+        kept = list(judge.state.artifacts)
+        result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
+        noun = "1 artifact is" if len(kept) == 1 else f"{len(kept)} artifacts are"
+        stamping.leave(
+            judge,
+            result,
+            f"Nothing to do: {noun} up to date.",
+            root=self.root,
+            home=self.home,
+            ledger=folder.ledger().path,
+            environ=self.environ,
+        )
+        self._keep_stats(judge.observer)
 
     def _nothing_to_do(self, folder: PlanFolder, judged: Judged, selected: set[str], reporter: Reporter) -> RunResult:
         done = judged.execution.state.completed
@@ -175,6 +193,8 @@ class Session:
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(Outputs(self.root, self.store.blobs, judged.judge.observer))
         self._keep_stats(judged.judge.observer)
+        if len(kept) == len(judged.execution.state.artifacts):
+            self._leave_stamp(folder, judged.judge)
         reporter.begun(result, {}, 0)
         reporter.ended(result)
         return result

@@ -1,28 +1,38 @@
 """Bytes by the sha256 that names them. Small ones in packs, large ones as files of their own. Knows nothing else.
 
 A pack is self-describing: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other; one pack per
-writing process. `index.jsonl` says where blobs are and can be deleted: it is rebuilt by reading the packs. A blob is
-verified each time it is read.
+writing process. Beside it, `<pack>.index` says where its blobs are and can be deleted: packs are then read entry by
+entry. A blob is verified each time it is read, so an index that is wrong costs time and nothing else.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from headway.disk import REAL, Disk, make_folders, write_all, write_file
+import msgspec
+
+from headway.disk import REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed
 
 LARGE = 256 * 1024
 """From this size on a blob is a file of its own: copying it into a pack would gain nothing."""
 
+INDEX_FROM = 512
+"""A pack with fewer entries is read as quickly as an index."""
+
+PROJECT_ABOVE = 2
+"""How many folders the blobs are below the project: `.headway/blobs`."""
+
 _HEADER = re.compile(rb"([0-9a-f]{64}) (\d{1,15})\n")
 _HEADER_MAX = 64 + 1 + 15 + 1
+_WINDOW = 1 << 20
 
 
 class Place(NamedTuple):
@@ -33,6 +43,11 @@ class Place(NamedTuple):
     size: int
 
 
+class _Index(msgspec.Struct):
+    read_to: int
+    places: dict[str, tuple[int, int]]
+
+
 class Blobs:
     """The blobs of one project."""
 
@@ -40,14 +55,21 @@ class Blobs:
         self.folder = folder
         self._disk = disk
         self._places: dict[str, Place] = {}
+        self._others: dict[str, list[Place]] = {}
         self._read_to: dict[str, int] = {}
+        self._sound: set[str] = set()
+        self._learned = False
         self._pack = ""
         self._fd = -1
         self._end = 0
+        self._written: dict[str, tuple[int, int]] = {}
+        self._indexed = 0
         self._dirty = False
-        self._fresh: list[str] = []
+        self._fresh = False
         self._stopped = ""
+        self._pid = os.getpid()
         self._mutex = threading.RLock()
+        self._syncing = threading.Lock()
 
     # Writing.
 
@@ -55,38 +77,62 @@ class Blobs:
         """Keep these bytes; their name. Durable after `sync`."""
         name = hashlib.sha256(data).hexdigest()
         with self._mutex:
-            if not self.has(name):
+            if not self._is_sound(name, len(data)):
                 self._write_large(name, data) if len(data) >= LARGE else self._write_packed(name, data)
+                self._sound.add(name)
         return name
 
     def sync(self) -> None:
         """Make everything put so far durable. A failed sync is never tried again."""
-        with self._mutex:
-            fd, dirty, fresh = self._fd, self._dirty, self._fresh
-            self._dirty, self._fresh = False, []
-        try:
-            if dirty:
-                self._disk.sync(fd)
-            for folder in dict.fromkeys(fresh):
-                self._disk.sync_folder(folder)
-        except OSError as error:
-            self._stopped = str(error)
-            raise StorageFailed(
-                "The disk did not confirm a blob",
-                facts={"error": error.strerror or error},
-                hint="check the disk, then headway doctor",
-            ) from error
+        with self._syncing:  # whoever comes second waits: it may be its bytes that are being synced
+            with self._mutex:
+                self._check()
+                fd, dirty, fresh = self._fd, self._dirty, self._fresh
+                self._dirty = self._fresh = False
+            try:
+                if dirty:
+                    self._disk.sync(fd)
+                if fresh:
+                    sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
+            except OSError as error:
+                self._stopped = str(error)
+                raise StorageFailed(
+                    "The disk did not confirm a blob",
+                    facts={"error": error.strerror or error},
+                    hint="check the disk, then headway doctor",
+                ) from error
 
     def close(self) -> None:
-        """Let go of the pack; the next writer begins one of its own."""
-        with self._mutex:
-            if self._fd >= 0:
-                self._disk.close(self._fd)
-                self._fd = -1
+        """Sync, leave an index behind and let go of the pack; the next writer begins one of its own."""
+        if self._fd < 0 or self._pid != os.getpid():
+            return
+        try:
+            if self._dirty and not self._stopped:
+                self.sync()
+            self._write_index()
+        finally:
+            with self._mutex:
+                fd, self._fd = self._fd, -1
+                self._disk.close(fd)
+
+    def _is_sound(self, name: str, size: int) -> bool:
+        """Whether these bytes are here as they should be: looked at once, so that damage does not last."""
+        if name in self._sound:
+            return True
+        if not self._learned:
+            self._learn()
+        if name not in self._places and (size < LARGE or not os.path.exists(self._large(name))):
+            return False
+        try:
+            self.get(name)
+        except BlobDamaged:
+            return False
+        self._sound.add(name)
+        return True
 
     def _write_packed(self, name: str, data: bytes) -> None:
         self._check()
-        if self._fd < 0:
+        if self._fd < 0 or self._pid != os.getpid():
             self._open_pack()
         entry = b"%s %d\n%s\n" % (name.encode(), len(data), data)
         try:
@@ -97,9 +143,12 @@ class Blobs:
             raise _refused(error) from error
         start = self._end + len(entry) - len(data) - 1
         self._end += len(entry)
-        self._places[name] = Place(self._pack, start, len(data))
+        self._note(name, Place(self._pack, start, len(data)), newest=True)
         self._read_to[self._pack] = self._end
+        self._written[name] = (start, len(data))
         self._dirty = True
+        if len(self._written) >= max(INDEX_FROM, 2 * self._indexed):
+            self._write_index()
 
     def _write_large(self, name: str, data: bytes) -> None:
         self._check()
@@ -111,14 +160,26 @@ class Blobs:
             raise _refused(error) from error
 
     def _open_pack(self) -> None:
+        """A pack is this process's own, and held as long as it lives: who finds it free knows that it is finished."""
         try:
             make_folders(self._disk, self.folder)
-            self._pack = f"{os.getpid()}-{os.urandom(6).hex()}.pack"
-            self._fd = self._disk.open(os.path.join(self.folder, self._pack), os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            pack = f"{os.getpid()}-{os.urandom(6).hex()}.pack"
+            fd = self._disk.open(os.path.join(self.folder, pack), os.O_RDWR | os.O_CREAT | os.O_EXCL)
         except OSError as error:
             raise _refused(error) from error
-        self._end = 0
-        self._fresh.append(self.folder)
+        with suppress(OSError):  # a file system without locks: then nobody can tell, and repairs leave it alone
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._pack, self._fd, self._pid, self._end = pack, fd, os.getpid(), 0
+        self._written, self._indexed, self._fresh = {}, 0, True
+
+    def _write_index(self) -> None:
+        """Derived: a disk that refuses it refuses nothing that matters."""
+        self._indexed = len(self._written)
+        if self._indexed >= INDEX_FROM and not self._stopped:
+            path = os.path.join(self.folder, f"{self._pack}.index")
+            data = msgspec.json.encode(_Index(self._end, self._written))
+            with suppress(OSError):
+                write_file(self._disk, path, [data], durable=False, temporary=f"{path}.new")
 
     def _check(self) -> None:
         if self._stopped:
@@ -135,21 +196,12 @@ class Blobs:
     def get(self, name: str) -> bytes:
         """The bytes, verified."""
         place = self._find(name)
-        path = os.path.join(self.folder, place.pack) if place else self._large(name)
-        try:
-            with open(path, "rb") as file:
-                if place:
-                    file.seek(place.offset)
-                data = file.read(place.size) if place else file.read()
-        except FileNotFoundError as error:
-            raise _missing(name) from error
-        if hashlib.sha256(data).hexdigest() != name:
-            raise BlobDamaged(
-                f"Blob {name[:16]} is damaged",
-                facts={"file": path},
-                hint="headway doctor says what names it; put the file back from a backup",
-            )
-        return data
+        if place is None:
+            return self._get_large(name)
+        data = self._read(place)
+        if hashlib.sha256(data).hexdigest() == name:
+            return data
+        return self._get_elsewhere(name, place)
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every blob that is here, with its size."""
@@ -168,41 +220,134 @@ class Blobs:
             except BlobDamaged as error:
                 yield name, str(error.facts.get("file", "missing"))
         for pack in self._packs():
-            size = os.path.getsize(os.path.join(self.folder, pack))
-            if self._read_to.get(pack, 0) < size:
-                yield pack, f"{size - self._read_to.get(pack, 0)} bytes at its end belong to no blob"
+            for start, end in self._gaps(pack):
+                if not self._is_being_written(pack):
+                    yield pack, f"bytes {start} to {end} belong to no blob"
+
+    def repair(self) -> list[str]:
+        """Set aside what belongs to no blob, so that it is not looked at again. Deletes nothing."""
+        done = []
+        for pack in self._packs():
+            gaps = self._gaps(pack)
+            path = os.path.join(self.folder, pack)
+            if gaps and not self._is_being_written(pack):
+                kept = f"{pack}.damaged"
+                write_file(
+                    self._disk, os.path.join(self.folder, f"{pack}.new"), self._sound_entries(path), durable=True
+                )
+                self._disk.replace(path, os.path.join(self.folder, kept))
+                self._disk.replace(os.path.join(self.folder, f"{pack}.new"), path)
+                self._disk.sync_folder(self.folder)
+                with suppress(OSError):
+                    self._disk.remove(f"{path}.index")
+                done.append(f"{pack}: {sum(e - s for s, e in gaps)} bytes belong to no blob; as it was, it is {kept}")
+        self._forget()
+        return done
 
     def _find(self, name: str) -> Place | None:
         if name not in self._places:
             self._learn()
         return self._places.get(name)
 
-    def _learn(self) -> None:
+    def _read(self, place: Place) -> bytes:
+        with suppress(OSError), open(os.path.join(self.folder, place.pack), "rb") as file:
+            file.seek(place.offset)
+            return file.read(place.size)
+        return b""
+
+    def _get_large(self, name: str) -> bytes:
+        path = self._large(name)
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError as error:
+            raise _missing(name) from error
+        if hashlib.sha256(data).hexdigest() != name:
+            raise _damaged(name, path)
+        return data
+
+    def _get_elsewhere(self, name: str, place: Place) -> bytes:
+        """An index may be wrong, and there may be another copy."""
+        self._forget()
+        self._learn(indexed=False)
+        for other in self._others.get(name, [self._places.get(name, place)]):
+            data = self._read(other)
+            if hashlib.sha256(data).hexdigest() == name:
+                self._places[name] = other
+                return data
+        if os.path.exists(self._large(name)):
+            return self._get_large(name)
+        raise _damaged(name, os.path.join(self.folder, place.pack))
+
+    def _forget(self) -> None:
+        with self._mutex:
+            self._places, self._others, self._read_to, self._learned = {}, {}, {}, False
+
+    def _learn(self, *, indexed: bool = True) -> None:
         """Read the entries that packs have gained since the last look."""
         with self._mutex:
+            self._learned = True
             for pack in self._packs():
                 path = os.path.join(self.folder, pack)
-                start = self._read_to.get(pack, 0)
                 with suppress(FileNotFoundError):
+                    if pack not in self._read_to and indexed:
+                        self._read_index(path, pack)
+                    start = self._read_to.get(pack, 0)
                     if os.path.getsize(path) > start:
                         self._read_to[pack] = self._read_pack(path, pack, start)
 
+    def _read_index(self, path: str, pack: str) -> None:
+        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError), open(f"{path}.index", "rb") as file:
+            index = msgspec.json.decode(file.read(), type=_Index)
+            if index.read_to <= os.path.getsize(path):
+                for name, (offset, size) in index.places.items():
+                    self._note(name, Place(pack, offset, size))
+                self._read_to[pack] = index.read_to
+
     def _read_pack(self, path: str, pack: str, start: int) -> int:
-        size = os.path.getsize(path)
         with open(path, "rb") as file:
-            while start < size:
-                file.seek(start)
-                header = _HEADER.match(file.read(_HEADER_MAX))
-                if header is None:
-                    break
-                length = int(header.group(2))
-                body = start + header.end()
-                file.seek(body + length)
-                if file.read(1) != b"\n":
-                    break
-                self._places[header.group(1).decode()] = Place(pack, body, length)
-                start = body + length + 1
+            for name, place in _entries(file, pack, start):
+                self._note(name, place)
+                start = place.offset + place.size + 1
         return start
+
+    def _note(self, name: str, place: Place, *, newest: bool = False) -> None:
+        known = self._places.get(name)
+        if known is None or newest:
+            self._places[name] = place
+        if known is not None and known != place:
+            self._others.setdefault(name, [known]).append(place)
+
+    def _gaps(self, pack: str) -> list[tuple[int, int]]:
+        """Stretches of a pack that belong to no entry."""
+        gaps, end = [], 0
+        with open(os.path.join(self.folder, pack), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            for name, place in _entries(file, pack, 0):
+                start = place.offset - len(f"{name} {place.size}\n")
+                gaps += [(end, start)] if start > end else []
+                end = place.offset + place.size + 1
+        return gaps + ([(end, size)] if end < size else [])
+
+    def _sound_entries(self, path: str) -> Iterator[bytes]:
+        with open(path, "rb") as file:
+            for name, place in _entries(file, "", 0):
+                file.seek(place.offset)
+                yield b"%s %d\n%s\n" % (name.encode(), place.size, file.read(place.size))
+
+    def _is_being_written(self, pack: str) -> bool:
+        """Its writer holds it; where that cannot be told, it may be."""
+        try:
+            fd = os.open(os.path.join(self.folder, pack), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
 
     def _packs(self) -> list[str]:
         try:
@@ -222,11 +367,53 @@ class Blobs:
                             yield name, os.path.join(self.folder, part, name)
 
 
+def _entries(file: BinaryIO, pack: str, start: int) -> Iterator[tuple[str, Place]]:
+    """The entries of a pack from an offset on; behind bytes that are none, those whose digest is right."""
+    size = os.fstat(file.fileno()).st_size
+    certain = True
+    while start < size:
+        file.seek(start)
+        header = _HEADER.match(file.read(_HEADER_MAX))
+        if header is not None:
+            name, length, body = header.group(1).decode(), int(header.group(2)), start + header.end()
+            file.seek(body + length)
+            if file.read(1) == b"\n" and (certain or _has_digest(file, body, length, name)):
+                yield name, Place(pack, body, length)
+                start, certain = body + length + 1, True
+                continue
+        certain = False
+        start = _next_header(file, start + 1, size)
+
+
+def _has_digest(file: BinaryIO, body: int, length: int, name: str) -> bool:
+    file.seek(body)
+    return hashlib.sha256(file.read(length)).hexdigest() == name
+
+
+def _next_header(file: BinaryIO, start: int, size: int) -> int:
+    """Where the next bytes are that look like a header; the end if there are none."""
+    while start < size:
+        file.seek(start)
+        found = _HEADER.search(file.read(_WINDOW + _HEADER_MAX))
+        if found is not None and found.start() < _WINDOW:
+            return start + found.start()
+        start += _WINDOW
+    return size
+
+
 def _refused(error: OSError) -> StorageFailed:
     return StorageFailed(
         "The disk refused a blob",
         facts={"error": error.strerror or error},
         hint="make room or mend the disk, then run the command again",
+    )
+
+
+def _damaged(name: str, path: str) -> BlobDamaged:
+    return BlobDamaged(
+        f"Blob {name[:16]} is damaged",
+        facts={"file": path},
+        hint="headway doctor says what names it; put the file back from a backup",
     )
 
 

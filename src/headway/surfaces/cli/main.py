@@ -7,10 +7,11 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.version import VERSION
+
 if TYPE_CHECKING:
     from headway.surfaces.cli.parser import Parser
 
-VERSION = "0.1.0"
 
 
 class Verb(NamedTuple):

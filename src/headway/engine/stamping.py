@@ -1,0 +1,146 @@
+"""When a stamp may be left, and what it has to name: everything that the verdict "all is fresh" depended on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from headway import stamp
+from headway.core.paths import is_glob
+from headway.engine.judge import Judge
+from headway.engine.result import RunResult
+from headway.files.observe import RACY_NS
+from headway.version import VERSION
+
+TAIL = 36
+CONFIGS = ("headway.toml", "pyproject.toml")
+
+
+def leave(
+    judge: Judge, result: RunResult, text: str, *, root: str, home: str, ledger: str, environ: Mapping[str, str]
+) -> bool:
+    """Leave a stamp if nothing is open and nothing is in doubt; whether one was left."""
+    state = judge.state
+    if state.proposal is None or state.proposal.path.endswith(".py") or not _all_is_well(judge):
+        return False
+    plan = state.proposal.path
+    if not os.path.isfile(os.path.join(root, plan)):
+        return False
+    paths = _files(judge, root, plan)
+    files = _settled(judge, paths)
+    if files is None:
+        stamp.forget(home, plan)
+        return False
+    size = os.path.getsize(ledger)
+    with open(ledger, "rb") as file:
+        file.seek(max(size - TAIL, 0))
+        tail = file.read()
+    names = {*state.settings.env, *(name for spec in state.artifacts.values() for name in spec.env)}
+    stamp.write(
+        home,
+        plan,
+        VERSION,
+        text=text,
+        document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
+        ledgers=[(os.path.relpath(ledger, root), size, tail)],
+        env={name: environ.get(name) for name in names},
+        files=files,
+        folders=_folders(judge, root),
+        absent=[p for p in (*judge.absent_words(), *judge.code.absent, *CONFIGS) if not os.path.lexists(os.path.join(root, p))],
+    )
+    return True
+
+
+def _all_is_well(judge: Judge) -> bool:
+    state = judge.state
+    quiet = not (state.claims or state.failed or state.uncertain or state.skipped)
+    ended = state.run is None or state.run.status == "completed"
+    return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
+
+
+def _files(judge: Judge, root: str, plan: str) -> list[str]:
+    found = {plan: None}
+    for config in CONFIGS:
+        if os.path.isfile(os.path.join(root, config)):
+            found[config] = None
+    for artifact_id, done in judge.state.completed.items():
+        for output in done.outputs:
+            if output.kind == "tree":
+                found.update(dict.fromkeys(f"{output.path.rstrip('/')}/{n}" for n, _ in judge.observer.tree(output.path)))
+            elif output.path:
+                found[output.path] = None
+        found.update(dict.fromkeys(judge.sources.get(artifact_id, ())))
+    found.update(dict.fromkeys(os.path.relpath(path, root) for path in judge.code.files))
+    return list(found)
+
+
+def _settled(judge: Judge, paths: list[str]) -> dict[str, tuple[int, int, int, int]] | None:
+    """The stats at which these files were judged. A file touched around that moment is looked at once more."""
+    observer = judge.observer
+    doubtful = []
+    for path in paths:
+        entry = observer.entries.get(path)
+        if entry is None or not entry.sure():
+            doubtful.append(path)
+    if doubtful:
+        time.sleep(RACY_NS / 1e9 * 1.5)
+    for path in doubtful:
+        before = observer.entries.get(path)
+        seen = observer.look(path)
+        if not seen.digest or (before is not None and before.digest != seen.digest):
+            return None
+    found = {}
+    for path in paths:
+        entry = observer.entries.get(path)
+        if entry is None:
+            link = os.lstat(os.path.join(observer.root, path))
+            found[path] = (link.st_size, link.st_mtime_ns, link.st_ctime_ns, link.st_ino)
+            continue
+        if not entry.sure():
+            return None
+        found[path] = tuple(entry.stat)
+    return found  # type: ignore[return-value]  # a Stat is four numbers
+
+
+def _folders(judge: Judge, root: str) -> dict[str, tuple[int, int]]:
+    """Folders whose listing a pattern or a folder output depends on."""
+    names: set[str] = set()
+    for spec in judge.state.artifacts.values():
+        for pattern in spec.sources:
+            if is_glob(pattern):
+                names |= _folders_behind(pattern, root)
+        for path in spec.produces:
+            if path.endswith("/"):
+                names |= _below(path.rstrip("/"), root)
+    found = {}
+    for name in sorted(names):
+        try:
+            entry = os.lstat(os.path.join(root, name))
+        except OSError:
+            continue
+        found[name] = (entry.st_mtime_ns, entry.st_ino)
+    return found
+
+
+def _folders_behind(pattern: str, root: str) -> set[str]:
+    """Every folder that expanding a pattern reads."""
+    parts = pattern.split("/")
+    fixed = []
+    for part in parts:
+        if is_glob(part):
+            break
+        fixed.append(part)
+    base = "/".join(fixed) or "."
+    deep = "**" in parts or sum(is_glob(part) for part in parts[:-1]) > 0
+    return _below(base, root) if deep else {base}
+
+
+def _below(base: str, root: str) -> set[str]:
+    found = {base}
+    for folder, names, _ in os.walk(os.path.join(root, base)):
+        names[:] = [n for n in names if n not in (".headway", ".git")]
+        found.update(os.path.relpath(os.path.join(folder, n), root) for n in names)
+    return found

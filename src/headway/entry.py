@@ -1,0 +1,19 @@
+"""The command `headway`: the nothing-to-do case first, since people meet it most, then everything else."""
+
+import sys
+
+from headway.version import VERSION
+
+
+def main() -> int:
+    """Run the command line of this process; its exit code."""
+    if sys.argv[1:2] == ["run"]:
+        from headway.stamp import nothing_to_do
+
+        text = nothing_to_do(sys.argv[2:], VERSION)
+        if text is not None:
+            print(text)
+            return 0
+    from headway.surfaces.cli.main import main as full
+
+    return full()

@@ -1,0 +1,158 @@
+"""The nothing-to-do case: read one compact file, stat what it names, stop. Imports next to nothing, on purpose.
+
+A stamp is written when everything of a plan file's plan was fresh and nothing was open. It names all that the verdict
+depended on: the ledger, the plan file, sources, outputs, code, folders behind patterns, paths that must not exist,
+declared variables, versions, and the boot. Whatever differs, however little, the full judgement decides.
+"""
+
+import marshal
+import os
+import sys
+import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FORMAT = 3
+HOME = ".headway"
+MARKERS = (f"{HOME}/project.json", "headway.toml", "headway.yaml")
+DEFAULTS = ("headway.yaml", "headway.json")
+PLAIN = frozenset({"-i", "--incremental", "-y", "--yes", "-k", "--keep-going", "--resume", "--fail-fast"})
+WITH_VALUE = frozenset({"-j", "--jobs"})
+
+
+def nothing_to_do(words: "list[str]", version: str) -> "str | None":
+    """What to print when `headway run` with these words has nothing to do; None if that has to be found out."""
+    asked = _asked(words)
+    if asked is None:
+        return None
+    plan, as_json = asked
+    root = _root(os.getcwd())
+    if root is None:
+        return None
+    try:
+        here = os.path.relpath(plan, root) if plan else next((n for n in DEFAULTS if os.path.exists(f"{root}/{n}")), "")
+        return _holds(root, here, version, as_json) if here else None
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
+
+
+def _asked(words: "list[str]") -> "tuple[str, bool] | None":
+    """The plan file and whether JSON is wanted, if these words ask for nothing else."""
+    plan, as_json, rest = "", False, list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in WITH_VALUE and rest:
+            rest.pop(0)
+        elif word == "--plan" and rest:
+            plan = rest.pop(0)
+        elif word == "--json":
+            as_json = True
+        elif word not in PLAIN:
+            return None
+    return plan, as_json
+
+
+def _root(folder: str) -> "str | None":
+    """The project's root, where it is plain to see; the full search handles the rest."""
+    home = os.path.expanduser("~")
+    while True:
+        if folder == home or os.path.exists(f"{folder}/pyproject.toml"):
+            return None
+        if any(os.path.exists(f"{folder}/{mark}") for mark in MARKERS):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def _holds(root: str, plan: str, version: str, as_json: bool) -> "str | None":
+    with open(path_of(f"{root}/{HOME}", plan), "rb") as file:
+        data = file.read()
+    if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
+        return None
+    head, text, document, ledgers, env, paths, stats, folders, folder_stats, absent = marshal.loads(data[4:])
+    if head != _head(version) or any(os.environ.get(name) != value for name, value in env):
+        return None
+    os.chdir(root)
+    for path, size, tail in ledgers:
+        with open(path, "rb") as file:
+            if file.seek(0, 2) != size:
+                return None
+            file.seek(size - len(tail))
+            if file.read() != tail:
+                return None
+    look = os.lstat
+    for path, known in zip(paths, stats):
+        found = look(path)
+        if (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
+            return None
+    for path, known in zip(folders, folder_stats):
+        found = look(path)
+        if (found.st_mtime_ns, found.st_ino) != known:
+            return None
+    if any(os.path.lexists(path) for path in absent):
+        return None
+    return document if as_json else text
+
+
+def _head(version: str) -> "tuple[object, ...]":
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            boot = file.read()
+    except OSError:
+        boot = b""
+    return (FORMAT, version, sys.version, boot)
+
+
+def path_of(home: str, plan: str) -> str:
+    """Where the stamp of a plan file is."""
+    return f"{home}/stamps/{plan.replace('%', '%25').replace('/', '%2F')}"
+
+
+def write(
+    home: str,
+    plan: str,
+    version: str,
+    *,
+    text: str,
+    document: str,
+    ledgers: "Iterable[tuple[str, int, bytes]]",
+    env: "Mapping[str, str | None]",
+    files: "Mapping[str, tuple[int, int, int, int]]",
+    folders: "Mapping[str, tuple[int, int]]",
+    absent: "Iterable[str]",
+) -> None:
+    """Leave a stamp. It is derived: a disk that refuses it refuses nothing that matters."""
+    content = (
+        _head(version),
+        text,
+        document,
+        tuple(ledgers),
+        tuple(sorted(env.items())),
+        tuple(files),
+        tuple(files.values()),
+        tuple(folders),
+        tuple(folders.values()),
+        tuple(absent),
+    )
+    data = marshal.dumps(content)
+    target = path_of(home, plan)
+    temporary = f"{target}.{os.getpid()}.tmp"
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(zlib.crc32(data).to_bytes(4, "big") + data)
+        os.replace(temporary, target)
+    except OSError:
+        return
+
+
+def forget(home: str, plan: str) -> None:
+    """No stamp from here on."""
+    try:
+        os.unlink(path_of(home, plan))
+    except OSError:
+        return
