@@ -95,7 +95,7 @@ def _holds(root: str, plan: str, version: str, as_json: bool) -> "str | None":
             return None
     if any(os.path.lexists(path) for path in absent):
         return None
-    return document if as_json else text
+    return str(document if as_json else text)
 
 
 def _head(version: str) -> "tuple[object, ...]":
@@ -138,7 +138,7 @@ def write(
         tuple(folders.values()),
         tuple(absent),
     )
-    data = marshal.dumps(content)
+    data = marshal.dumps(content)  # type: ignore[arg-type]  # tuples, texts, numbers and bytes only
     target = path_of(home, plan)
     temporary = f"{target}.{os.getpid()}.tmp"
     try:

@@ -19,6 +19,8 @@ CREATE = CreatePlan(
     plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="a", produces=("a.txt",)), ArtifactSpec(id="b"))),
 )
 
+RESCUED = State(plan_id="plan", project_id="project", goal="rescued", created_at="2026-11-15T18:04:05.123456Z")
+
 
 def goal(text: str) -> Command:
     """A command that is always allowed and becomes one event."""

@@ -430,9 +430,7 @@ def test_events_that_nobody_has_are_recorded_as_lost(ruin: Ruin) -> None:
     """The loss is told once, recorded, and then the plan goes on from what there is."""
     ruin.become(ruin.good[: ruin.starts[-1]], head=True)
     said = ruin.repair()
-    assert said == [
-        "Event 9, which head names, is lost, and with it every event after 8. The state is as of event 8."
-    ]
+    assert said == ["Event 9, which head names, is lost, and with it every event after 8. The state is as of event 8."]
     last = [r.event for r in FileLedger(str(ruin.folder)).history()][-2]
     assert (last.type, getattr(last, "named", None)) == ("ledger_recovered", ruin.end)
     assert now(ruin) == timeless(ruin.states[8])
@@ -529,7 +527,9 @@ def test_an_old_ledger_put_back_beside_its_segment_has_lost_events(ruin: Ruin) -
 @pytest.mark.parametrize("field", ["digest", "state"])
 def test_a_snapshot_that_is_wrong_is_found_and_replaced(ruin: Ruin, field: str) -> None:
     """Events count: a snapshot that does not follow from them is written anew."""
-    old, new = (b'"digest":"', b'"digest":"0') if field == "digest" else (b'"goal":"g","status"', b'"goal":"h","status"')
+    old, new = (
+        (b'"digest":"', b'"digest":"0') if field == "digest" else (b'"goal":"g","status"', b'"goal":"h","status"')
+    )
     lines = ruin.good.splitlines(keepends=True)
     wrong = lines[ruin.snapshot].replace(old, new, 1)
     assert wrong != lines[ruin.snapshot]

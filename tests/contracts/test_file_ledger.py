@@ -182,7 +182,9 @@ def test_an_event_marked_optional_is_skipped_by_an_older_reader(folder: Path) ->
     path = folder / "ledger.jsonl"
     (folder / "head").unlink()
     line = b'"type":"cheered","by":"test","opt":true,"data":{"loudly":true}'
-    path.write_bytes(resealed(path.read_bytes().replace(b'"type":"goal_changed","by":"test","data":{"goal":"two"}', line)))
+    path.write_bytes(
+        resealed(path.read_bytes().replace(b'"type":"goal_changed","by":"test","data":{"goal":"two"}', line))
+    )
     records = list(FileLedger(str(folder)).history())
     assert [r.event.type for r in records] == ["plan_created", "unknown", "snapshot", "goal_changed"]
 

@@ -5,6 +5,7 @@ Nothing else in Headway allows or forbids a change of a plan. Nothing here chang
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from headway.core import events as ev
 from headway.core.codec import encode_state
 from headway.core.lifecycle import allowed, is_done, recorded_status
 from headway.core.merge import merge
-from headway.core.plan import Profile, Value
+from headway.core.plan import ArtifactSpec, Profile, Value
 from headway.core.state import State
 
 Events = list[ev.Event]
@@ -62,8 +63,10 @@ def _create(state: State | None, command: cmd.CreatePlan) -> Events | Rejection:
     bad = _bad_profile(command.plan.profile)
     if bad:
         return bad
-    unique = tuple({spec.id: spec for spec in reversed(command.plan.artifacts)}.values())[::-1]
-    plan = msgspec.structs.replace(command.plan, artifacts=unique)
+    unique: dict[str, ArtifactSpec] = {}
+    for spec in command.plan.artifacts:
+        unique.setdefault(spec.id, spec)
+    plan = msgspec.structs.replace(command.plan, artifacts=tuple(unique.values()))
     created: Events = [
         ev.PlanCreated(format=ev.FORMAT, plan_id=command.plan_id, project_id=command.project_id, plan=plan)
     ]
@@ -123,7 +126,16 @@ def _change(state: State, command: cmd.ChangePlan) -> Events | Rejection:
     unknown = [i for i in (*command.remove, *(s.id for s in command.update)) if i not in state.artifacts]
     if unknown:
         return _unknown(state, unknown)
-    there = [s.id for s in command.add if s.id in state.artifacts and s.id not in command.remove]
+    twice = _twice(command)
+    if twice:
+        return Rejection(
+            kind="usage",
+            code="plan.duplicate",
+            message=f"Artifact {twice[0]} is changed twice at once",
+            hint="name each artifact once",
+        )
+    gone = set(command.remove)
+    there = [s.id for s in command.add if s.id in state.artifacts and s.id not in gone]
     if there:
         return Rejection(
             kind="usage",
@@ -146,7 +158,7 @@ def _change(state: State, command: cmd.ChangePlan) -> Events | Rejection:
     if command.settings is not None and command.settings != state.settings:
         events.append(ev.PlanUpdated(settings=command.settings, reason=command.reason))
     if command.remove:
-        events.append(ev.ArtifactRemoved(ids=command.remove, reason=command.reason))
+        events.append(ev.ArtifactRemoved(ids=tuple(dict.fromkeys(command.remove)), reason=command.reason))
     if command.add:
         events.append(ev.ArtifactAdded(artifacts=command.add, reason=command.reason))
     updated = tuple(s for s in command.update if s != state.artifacts[s.id])
@@ -157,6 +169,13 @@ def _change(state: State, command: cmd.ChangePlan) -> Events | Rejection:
     elif command.order:
         return moved
     return events
+
+
+def _twice(command: cmd.ChangePlan) -> list[str]:
+    """Ids that one change would touch twice; removing and adding is one touch: it begins anew."""
+    counts = Counter(spec.id for spec in (*command.add, *command.update))
+    counts.update({artifact_id for artifact_id in command.remove if artifact_id not in {s.id for s in command.add}})
+    return [artifact_id for artifact_id, count in counts.items() if count > 1]
 
 
 def _reorder(state: State, command: cmd.ChangePlan) -> Events | Rejection:
@@ -270,9 +289,9 @@ def _end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
     if command.status == "completed":
         events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored))
     elif command.status == "failed":
-        events.append(ev.RunFailed(
-                run=command.run, failed=command.failed, kept=command.kept, restored=command.restored
-            ))
+        events.append(
+            ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept, restored=command.restored)
+        )
     else:
         events.append(
             ev.RunPaused(
@@ -288,22 +307,23 @@ def _end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
 
 
 def _start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
-    unknown = [a for a in command.ids if a not in state.artifacts]
+    ids = tuple(dict.fromkeys(command.ids))
+    unknown = [a for a in ids if a not in state.artifacts]
     if unknown:
         return _unknown(state, unknown)
     limit = state.profile.limit if state.profile is not None else None
-    if limit is not None and len(state.claims) + len(command.ids) > limit:
+    if limit is not None and len(state.claims) + len(ids) > limit:
         return Rejection(
             kind="later",
             code="profile.limit",
             message=f"The profile allows {limit} at once",
             facts={
                 "in progress": ", ".join(list(state.claims)[:10]) or "none",
-                "asked for": len(command.ids),
+                "asked for": len(ids),
             },
             hint="wait until one of them is done",
         )
-    for artifact_id in command.ids:
+    for artifact_id in ids:
         if not allowed(recorded_status(state, artifact_id), ev.ArtifactStarted.type):
             return Rejection(
                 kind="later",
@@ -321,7 +341,7 @@ def _start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"waits for": ", ".join(waiting)},
                 hint=f"headway run {waiting[0]}",
             )
-    starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in command.ids)
+    starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in ids)
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
 
 
@@ -391,12 +411,12 @@ def _skip(state: State, command: cmd.SkipArtifacts) -> Events | Rejection:
             facts={"by": state.claims[held[0]].by},
             hint="wait until it is done",
         )
-    ids = tuple(a for a in command.ids if allowed(recorded_status(state, a), ev.ArtifactSkipped.type))
+    ids = tuple(a for a in dict.fromkeys(command.ids) if allowed(recorded_status(state, a), ev.ArtifactSkipped.type))
     return [ev.ArtifactSkipped(ids=ids, reason=command.reason), *_milestones(state, ids)] if ids else []
 
 
 def _release(state: State, command: cmd.ReleaseArtifacts) -> Events | Rejection:
-    ids = tuple(a for a in command.ids if a in state.claims)
+    ids = tuple(a for a in dict.fromkeys(command.ids) if a in state.claims)
     return [ev.ArtifactReleased(ids=ids, reason=command.reason)] if ids else []
 
 

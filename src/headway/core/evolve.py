@@ -68,7 +68,7 @@ def apply(state: State | None, record: ev.Record) -> State:
 
 def _created(state: State | None, record: ev.Record) -> State:
     event: ev.PlanCreated = record.event  # type: ignore[assignment]  # the table below pairs type and function
-    return State(
+    created = State(
         plan_id=event.plan_id,
         project_id=event.project_id,
         goal=event.plan.goal,
@@ -76,16 +76,18 @@ def _created(state: State | None, record: ev.Record) -> State:
         created_by=record.by,
         settings=event.plan.settings,
         profile=event.plan.profile,
-        artifacts=(artifacts := {spec.id: spec for spec in event.plan.artifacts}),
-        open=_open_counts(artifacts),
+        artifacts={spec.id: spec for spec in event.plan.artifacts},
     )
+    created.open = _open_counts(created)
+    return created
 
 
 def _embedded(state: State | None, record: ev.Record) -> State:
     event: ev.PlanRebuilt | ev.PlanImported = record.event  # type: ignore[assignment]  # as above
     taken = decode_state(event.state)
     taken.plan_id, taken.project_id = event.plan_id, event.project_id
-    taken.claims = {}
+    _drop_claims(taken)
+    taken.open = _open_counts(taken)
     if event.type == ev.PlanRebuilt.type:
         taken.unverified = event.source
     if taken.run is not None and taken.run.status == "running":
@@ -190,13 +192,14 @@ def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
     state.run, state.closed = None, ""
-    state.open = _open_counts(state.artifacts)
+    state.open = _open_counts(state)
     state.status = plan_after(state.status, event.type)
 
 
 def _closed(state: State, event: ev.PlanClosed, record: ev.Record) -> None:
     state.closed = record.ts
-    state.claims = {}
+    _drop_claims(state)
+    state.open = _open_counts(state)
     state.status = plan_after(state.status, event.type)
 
 
@@ -311,7 +314,9 @@ def _skipped(state: State, event: ev.ArtifactSkipped, record: ev.Record) -> None
 def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> None:
     for artifact_id in event.ids:
         claim = state.claims.pop(artifact_id, None)
-        if claim is not None and state.artifacts[artifact_id].effects:
+        if claim is None:
+            continue
+        if state.artifacts[artifact_id].effects:
             state.uncertain[artifact_id] = claim.seq
         if is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -326,11 +331,20 @@ def _milestone(state: State, event: ev.MilestoneCompleted, record: ev.Record) ->
     state.milestones[event.milestone] = record.ts
 
 
-def _open_counts(artifacts: dict[str, ArtifactSpec]) -> dict[str, int]:
+def _drop_claims(state: State) -> None:
+    """Nobody makes anything any more. Where there were effects elsewhere, nobody knows whether they happened."""
+    for artifact_id, claim in state.claims.items():
+        if artifact_id in state.artifacts and state.artifacts[artifact_id].effects:
+            state.uncertain[artifact_id] = claim.seq
+    state.claims = {}
+
+
+def _open_counts(state: State) -> dict[str, int]:
+    """What is not done yet, counted per milestone from scratch."""
     counts: dict[str, int] = {}
-    for spec in artifacts.values():
+    for spec in state.artifacts.values():
         if spec.milestone:
-            counts[spec.milestone] = counts.get(spec.milestone, 0) + 1
+            counts[spec.milestone] = counts.get(spec.milestone, 0) + (not is_done(state, spec.id))
     return counts
 
 

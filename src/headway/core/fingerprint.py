@@ -109,31 +109,37 @@ def digest(value: Any) -> str:
     return hashlib.sha256(encode(value)).hexdigest()[:LENGTH]
 
 
+def _text(value: str) -> bytes:
+    data = value.encode("utf-8", "surrogatepass")
+    return b"s%d:%s" % (len(data), data)
+
+
+def _texts(values: Iterable[str]) -> bytes:
+    return b"[%s]" % b"".join(map(_text, values))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:LENGTH]
+
+
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
-    parts: list[bytes] = []
-    for field in SPEC_FIELDS:
-        value = getattr(spec, field)
-        if isinstance(value, str):
-            data = value.encode("utf-8", "surrogatepass")
-            parts.append(b"s%d:%s" % (len(data), data))
-        else:
-            parts.append(b"l%d:" % len(value))
-            for item in value:
-                data = item.encode("utf-8", "surrogatepass")
-                parts.append(b"s%d:%s" % (len(data), data))
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:LENGTH]
+    parts = [_text(v) if isinstance(v := getattr(spec, field), str) else _texts(v) for field in SPEC_FIELDS]
+    return _hash(b"".join(parts))
 
 
 def recipe_digest(spec: ArtifactSpec, settings: Settings, *, code: str, env: Mapping[str, str | None]) -> str:
     """How it is made: command or function, its code, its arguments, and the variables that it uses."""
     if spec.make:
-        how: Any = ("function", spec.version or code, spec.args, spec.id)
+        how = b"function" + _texts((spec.version or code, spec.id))
+        values: dict[str, Any] = spec.args
     elif spec.run:
-        how = ("command", spec.run, spec.version, command_values(spec, settings))
+        how = b"command" + _texts((spec.run, spec.version))
+        values = command_values(spec, settings)
     else:
-        how = ("hand",)
-    return digest((VERSION, how, dict(env)))
+        how, values = b"hand", {}
+    rest = encode((values, env)) if values or env else b""
+    return _hash(b"recipe%d:%s%s" % (VERSION, how, rest))
 
 
 def command_values(spec: ArtifactSpec, settings: Settings) -> dict[str, Any]:
@@ -156,7 +162,10 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
-    return digest((fp.v, fp.spec, fp.recipe, fp.inputs, fp.sources, fp.before))
+    parts = [b"key%d:" % fp.v, _texts((fp.spec, fp.recipe))]
+    for mapping in (fp.inputs, fp.sources, fp.before):
+        parts.append(_texts(text for name in sorted(mapping) for text in (name, mapping[name])))
+    return _hash(b"".join(parts))
 
 
 def content_of(done: Completion | None) -> str:

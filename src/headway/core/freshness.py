@@ -126,15 +126,13 @@ def _first_difference(code: Code, was: Mapping[str, str], now: Mapping[str, str]
 def compare_outputs(outputs: Sequence[Disk]) -> Reason:
     """Recorded against found: an edit weighs more than a missing file, a missing file more than an old one."""
     differing = [o for o in outputs if o.found != o.recorded]
-    for code, wanted in (
-        ("output_modified", lambda o: o.found and not o.named),
-        ("output_missing", lambda o: not o.found),
-        ("output_replaced", lambda o: True),
-    ):
-        for output in differing:
-            if wanted(output):
-                return Reason(code, output.path, output.recorded, output.found)  # type: ignore[arg-type]  # three codes
-    return FRESH
+    if not differing:
+        return FRESH
+    edited = next((o for o in differing if o.found and not o.named), None)
+    missing = next((o for o in differing if not o.found), None)
+    first = edited or missing or differing[0]
+    code: Code = "output_modified" if edited else "output_missing" if missing else "output_replaced"
+    return Reason(code, first.path, first.recorded, first.found)
 
 
 def judge(

@@ -7,7 +7,7 @@ Rule 3: `blocked` is never recorded. It follows from what an artifact requires.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
@@ -115,11 +115,16 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
     found = {artifact_id: recorded_status(state, artifact_id) for artifact_id in state.artifacts}
     graph = ArtifactGraph.over(state.artifacts)
     queue = [a for a, status in found.items() if status == "failed"]
-    queue += [a for a in graph.missing() if found[a] == "pending"]
+
+    def block(ids: Iterable[str]) -> None:
+        for artifact_id in ids:
+            if found[artifact_id] == "pending":
+                found[artifact_id] = "blocked"
+                queue.append(artifact_id)
+
+    block(graph.missing())
     for artifact_id in queue:
-        if found[artifact_id] == "pending":
-            found[artifact_id] = "blocked"
-        queue += [d for d in graph.dependents(artifact_id) if found[d] == "pending"]
+        block(graph.dependents(artifact_id))
     return found
 
 

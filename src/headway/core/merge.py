@@ -44,7 +44,7 @@ def merge(base: PlanSpec, new: PlanSpec, state: State, *, take: str = "") -> Mer
         }
     )
     profile = settle("profile", _lockless(base.profile), _lockless(new.profile), _lockless(state.profile))
-    if new.profile is not None and new.profile.locked and profile is not None:
+    if _is_locked(new.profile) and not _is_locked(base.profile) and profile is not None:
         profile = msgspec.structs.replace(profile, locked=True)
     elif state.profile is not None and profile == _lockless(state.profile):
         profile = state.profile
@@ -65,6 +65,10 @@ def merge(base: PlanSpec, new: PlanSpec, state: State, *, take: str = "") -> Mer
         goal=goal, settings=settings, add=tuple(add), update=tuple(update), remove=tuple(remove), order=order
     )
     return Merged(change, profile, conflicts)
+
+
+def _is_locked(profile: Profile | None) -> bool:
+    return profile is not None and profile.locked
 
 
 def _lockless(profile: Profile | None) -> Profile | None:

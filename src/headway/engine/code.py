@@ -62,14 +62,17 @@ class Code:
         self.absent: set[str] = set()
         self._modules: dict[str, Module | None] = {}
         self._digests: dict[tuple[str, str], str] = {}
+        self._references: dict[str, str] = {}
 
     def of_reference(self, reference: str) -> str:
         """The digest of `module:function` or `path/file.py:function`."""
-        module, _, name = reference.partition(":")
-        path = self.find(module)
-        if path is None:
-            raise _unfound(reference, "there is no such module in the project")
-        return self.of_name(path, name)
+        if reference not in self._references:
+            module, _, name = reference.partition(":")
+            path = self.find(module)
+            if path is None:
+                raise _unfound(reference, "there is no such module in the project")
+            self._references[reference] = self.of_name(path, name)
+        return self._references[reference]
 
     def of_name(self, path: str, qualname: str) -> str:
         """The digest of a name in a file and of all that it uses."""

@@ -36,6 +36,7 @@ class History:
         self._current = False
         self._made: dict[str, list[tuple[int, str]]] = {}
         self._named: set[str] = set()
+        self._keys: set[str] = set()
         self._events: dict[tuple[str, int], ev.Record] = {}
 
     def names(self, digest: str) -> bool:
@@ -43,9 +44,16 @@ class History:
         self._learn()
         return digest in self._named or self._cache.is_named(digest)
 
+    def any(self) -> bool:
+        """Whether anything was ever completed before this run."""
+        self._learn()
+        return bool(self._keys or self._made)
+
     def earlier(self, key: str) -> list[Earlier]:
         """Completions made from the same things in the same way, newest first."""
         self._learn()
+        if key not in self._keys and key not in self._made:
+            return []
         places = [(seq, plan) for _, plan, seq in self._cache.made(key)] + self._made.get(key, [])
         found = []
         for seq, plan in sorted(set(places), reverse=True):
@@ -54,12 +62,9 @@ class History:
                 found.append(Earlier(plan, seq, record.event.outputs, record.by))
         return found
 
-    def add(self, plan: str, records: Iterable[ev.Record]) -> None:
-        """Take in events of this run, so that they count at once."""
+    def add(self, records: Iterable[ev.Record]) -> None:
+        """Take in the bytes that events of this run name, so that they count at once."""
         for record in records:
-            for key, seq in made_by(record):
-                self._made.setdefault(key, []).append((seq, plan))
-                self._events[plan, seq] = record
             self._named.update(named_by(record))
 
     def _event(self, plan: str, seq: int) -> ev.Record | None:
@@ -75,6 +80,7 @@ class History:
         if self._current:
             return
         self._current = True
+        self._keys = self._cache.keys()
         indexed = self._cache.indexed()
         for plan in self._store.ids():
             try:

@@ -46,6 +46,7 @@ class Judge:
         self.code = Code(root)
         self.reasons: dict[str, Reason] = {}
         self.sources: dict[str, list[str]] = {}
+        self.now: dict[str, Fingerprint] = {}
         self.forced = set(forced)
         self._root = root
         self._environ = environ
@@ -88,13 +89,14 @@ class Judge:
         spec = self.state.artifacts[artifact_id]
         sources = self._sources(spec, wrote)
         self.sources[artifact_id] = sources
-        return Fingerprint(
+        self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
             recipe=self._recipe(spec),
             inputs={r: self.content(r) for r in spec.requires if r in self.state.artifacts},
             sources={path: self._look(path) for path in sources},
-            before={path: self._before(artifact_id, path) for path in spec.modifies},
+            before={path: self._before(artifact_id, path) for path in spec.modifies} if spec.modifies else {},
         )
+        return found
 
     def _earlier_stages(self, spec: ArtifactSpec) -> list[str]:
         stages = (self.shared.previous(spec.id, path) for path in spec.modifies)

@@ -27,6 +27,7 @@ class Task(NamedTuple):
 
     job: Job
     fp: Fingerprint
+    key: str
     retry: Retry
     token: int
     loop: Any = None
@@ -75,21 +76,24 @@ class Workshop:
     def _attempt(self, task: Task) -> Outcome:
         spec = task.job.spec
         try:
-            for path in (*spec.produces, *spec.modifies):
+            for path in (*spec.produces, *spec.modifies) if spec.produces or spec.modifies else ():
                 self.outputs.make_parents(path)
             attempt = self._run(task)
             said = Outcome(spec.id, True, stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
             if not attempt.ok:
                 return _failed(said, attempt.code, attempt.error)._replace(retry_after=attempt.retry_after)
-            text = self._write(attempt.value, task.job)
-            missing = [p for p in (*spec.produces, *spec.modifies) if not os.path.lexists(os.path.join(self.root, p))]
+            text, known = self._write(attempt.value, task.job)
+            missing = [p for p in (*spec.produces, *spec.modifies) if p not in known and not self._exists(p)]
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self._verify(task.job)
             if checked is not None and not checked.ok:
                 said = said._replace(stdout=self._keep(checked.stdout), stderr=self._keep(checked.stderr))
                 return _failed(said, "verify_failed", f"verify: {checked.error}")
-            outputs = self.outputs.capture((*spec.produces, *spec.modifies))
+            if checked is not None or len(known) != len(spec.produces) or spec.modifies:
+                outputs = self.outputs.capture((*spec.produces, *spec.modifies))
+            else:
+                outputs = tuple(known[path] for path in spec.produces)
             kept = outputs or (self.outputs.keep_text(text),)
             return said._replace(outputs=kept, verified=checked is not None)
         except HeadwayError as error:
@@ -107,22 +111,25 @@ class Workshop:
             return run_function(task.job, task.loop)
         return run_command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
 
-    def _write(self, value: Any, job: Job) -> bytes:
-        """Put what a function returned where it belongs; the text of an artifact without files."""
+    def _exists(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self.root, path))
+
+    def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Output]]:
+        """Put what a function returned where it belongs: the text of an artifact without files, and what was written."""
         spec = job.spec
         if job.function is None:
-            return value if isinstance(value, bytes) and not spec.produces else b""
+            return (value if isinstance(value, bytes) and not spec.produces else b""), {}
         from headway.engine.recipes.function import written
 
-        text = b""
+        text, known = b"", {}
         for path, data in written(value, job).items():
             if not path:
                 text = data if isinstance(data, bytes) else data.read_bytes()
             elif isinstance(data, Path):
                 self._copy(data, path)
             else:
-                self.outputs.write(path, data)
-        return text
+                known[path] = self.outputs.put(path, data)
+        return text, known
 
     def _copy(self, source: Path, path: str) -> None:
         target = os.path.join(self.root, path)

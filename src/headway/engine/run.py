@@ -212,7 +212,7 @@ class Run:
         token = records[0].seq
         for task in tasks:
             artifact_id = task.job.spec.id
-            ready = task._replace(token=token, job=task.job._replace(step=self._stepper(artifact_id, task.fp, token)))
+            ready = task._replace(token=token, job=task.job._replace(step=self._stepper(artifact_id, task.key, token)))
             self._running[artifact_id] = ready
             self._reporter.started(artifact_id, self._judge.reasons[artifact_id])
             self._workers.start(ready)
@@ -253,7 +253,9 @@ class Run:
         spec = self._state.artifacts[artifact_id]
         if spec.effects or reason.code == "failed":
             return False
-        fp = self._fingerprint(artifact_id)
+        if not self._history.any():
+            return False
+        fp = self._judge.now[artifact_id]
         for earlier in self._history.earlier(reuse_key(fp)):
             outputs = earlier.outputs
             if all(self._outputs.readable(output) for output in outputs):
@@ -275,7 +277,8 @@ class Run:
         """Everything that a worker needs; digests of inputs are taken before the recipe can begin."""
         state = self._state
         spec = state.artifacts[artifact_id]
-        fp = self._fingerprint(artifact_id)
+        fp = self._judge.now[artifact_id]
+        key = reuse_key(fp)
         existing = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._root, p))]
         self._preserve(artifact_id, existing)
         for path, stage in self._judge.shared.stages_read(artifact_id):
@@ -289,7 +292,7 @@ class Run:
             }
         except HeadwayError as error:
             token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=self._id))[0].seq
-            self._running[artifact_id] = Task(_no_job(spec, self._root), fp, Retry(), token)
+            self._running[artifact_id] = Task(_no_job(spec, self._root), fp, key, Retry(), token)
             self._take(Outcome(artifact_id, False, (), "usage", str(error).replace("\n", ";")))
             return None
         settings = state.settings
@@ -301,13 +304,13 @@ class Run:
             if not spec.sources
             else self._judge.observer.expand(spec.sources),
             variables=settings.vars,
-            environment=environment(self._environ, spec, state.plan_id, reuse_key(fp)),
+            environment=environment(self._environ, spec, state.plan_id, key),
             timeout=spec.timeout or settings.timeout,
             function=function,
             started=lambda pid: self._group_began(artifact_id, pid),
             cancelled=lambda: self._cancelling,
         )
-        return Task(job, fp, spec.retry or settings.retry or Retry(), 0, self._loop), bool(existing)
+        return Task(job, fp, key, spec.retry or settings.retry or Retry(), 0, self._loop), bool(existing)
 
     def _content(self, artifact_id: str) -> tuple[Output, ...]:
         skip = self._state.skipped.get(artifact_id)
@@ -407,7 +410,7 @@ class Run:
             wait=bool(task.job.spec.effects),
         )
         self._made_count += 1
-        if before is not None and reuse_key(before.fp) == reuse_key(task.fp):
+        if before is not None and reuse_key(before.fp) == task.key:
             if content_digest(before.outputs) != content_digest(outcome.outputs):
                 self.result.unstable.append(outcome.id)
         if moved:
@@ -509,12 +512,11 @@ class Run:
 
     def _record(self, command: cmd.Command, *, wait: bool = False) -> list[Record]:
         records = self._writer.execute(command, by=self._by, wait=wait)
-        self._history.add(self._state.plan_id, records)
+        self._history.add(records)
         return records
 
-    def _stepper(self, artifact_id: str, fp: Fingerprint, token: int) -> Callable[[str, Callable[[], Any]], Any]:
+    def _stepper(self, artifact_id: str, key: str, token: int) -> Callable[[str, Callable[[], Any]], Any]:
         """Durable parts of a function: by name, and only for the same inputs and code."""
-        key = reuse_key(fp)
         counts: dict[str, int] = {}
 
         def step(name: str, call: Callable[[], Any]) -> Any:

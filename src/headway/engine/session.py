@@ -78,7 +78,9 @@ class Session:
         state = previous.state.copy()
         state.artifacts = dict(graph.artifacts)
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
-        judge = self._judge(state, Observer(self.root, cache.stats()), History(self.store, cache, writable=False), (), None)
+        judge = self._judge(
+            state, Observer(self.root, cache.stats()), History(self.store, cache, writable=False), (), None
+        )
         judge.all()
         return Judged(previous, judge)
 
@@ -270,13 +272,16 @@ class Session:
 
     def _loader(self, functions: Mapping[str, Function] | None) -> Callable[[ArtifactSpec], Function]:
         given = functions or {}
+        loaded: dict[str, Function] = {}
 
         def load(spec: ArtifactSpec) -> Function:
             if spec.id in given:
                 return given[spec.id]
-            from headway.engine.recipes.function import load_function
+            if spec.make not in loaded:
+                from headway.engine.recipes.function import load_function
 
-            return load_function(self.root, spec.make)
+                loaded[spec.make] = load_function(self.root, spec.make)
+            return loaded[spec.make]
 
         return load
 

@@ -49,7 +49,11 @@ def leave(
         env={name: environ.get(name) for name in names},
         files=files,
         folders=_folders(judge, root),
-        absent=[p for p in (*judge.absent_words(), *judge.code.absent, *CONFIGS) if not os.path.lexists(os.path.join(root, p))],
+        absent=[
+            p
+            for p in (*judge.absent_words(), *judge.code.absent, *CONFIGS)
+            if not os.path.lexists(os.path.join(root, p))
+        ],
     )
     return True
 
@@ -69,7 +73,9 @@ def _files(judge: Judge, root: str, plan: str) -> list[str]:
     for artifact_id, done in judge.state.completed.items():
         for output in done.outputs:
             if output.kind == "tree":
-                found.update(dict.fromkeys(f"{output.path.rstrip('/')}/{n}" for n, _ in judge.observer.tree(output.path)))
+                found.update(
+                    dict.fromkeys(f"{output.path.rstrip('/')}/{n}" for n, _ in judge.observer.tree(output.path))
+                )
             elif output.path:
                 found[output.path] = None
         found.update(dict.fromkeys(judge.sources.get(artifact_id, ())))
@@ -101,8 +107,9 @@ def _settled(judge: Judge, paths: list[str]) -> dict[str, tuple[int, int, int, i
             continue
         if not entry.sure():
             return None
-        found[path] = tuple(entry.stat)
-    return found  # type: ignore[return-value]  # a Stat is four numbers
+        size, mtime, ctime, inode = entry.stat
+        found[path] = (size, mtime, ctime, inode)
+    return found
 
 
 def _folders(judge: Judge, root: str) -> dict[str, tuple[int, int]]:

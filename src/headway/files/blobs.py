@@ -1,8 +1,8 @@
 """Bytes by the sha256 that names them. Small ones in packs, large ones as files of their own. Knows nothing else.
 
-A pack is self-describing: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other; one pack per
-writing process. Beside it, `<pack>.index` says where its blobs are and can be deleted: packs are then read entry by
-entry. A blob is verified each time it is read, so an index that is wrong costs time and nothing else.
+A pack is self-describing: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other; one pack
+per writing process. Beside it, `<pack>.index` says where its blobs are and can be deleted: packs are then read entry
+by entry. A blob is verified each time it is read, so an index that is wrong costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -229,20 +229,25 @@ class Blobs:
         done = []
         for pack in self._packs():
             gaps = self._gaps(pack)
+            if not gaps or self._is_being_written(pack):
+                continue
             path = os.path.join(self.folder, pack)
-            if gaps and not self._is_being_written(pack):
-                kept = f"{pack}.damaged"
-                write_file(
-                    self._disk, os.path.join(self.folder, f"{pack}.new"), self._sound_entries(path), durable=True
-                )
-                self._disk.replace(path, os.path.join(self.folder, kept))
-                self._disk.replace(os.path.join(self.folder, f"{pack}.new"), path)
-                self._disk.sync_folder(self.folder)
-                with suppress(OSError):
-                    self._disk.remove(f"{path}.index")
-                done.append(f"{pack}: {sum(e - s for s, e in gaps)} bytes belong to no blob; as it was, it is {kept}")
+            kept = self._copy_aside(path)
+            write_file(self._disk, path, self._sound_entries(path), durable=True)
+            with suppress(OSError):
+                self._disk.remove(f"{path}.index")
+            size = sum(end - start for start, end in gaps)
+            done.append(f"{pack}: {size} bytes belong to no blob; as it was, it is {kept}. No blob was lost.")
         self._forget()
         return done
+
+    def _copy_aside(self, path: str) -> str:
+        kept, count = f"{path}.damaged", 1
+        while os.path.lexists(kept):
+            kept, count = f"{path}.damaged-{count + 1}", count + 1
+        with open(path, "rb") as file:
+            write_file(self._disk, kept, iter(lambda: file.read(_WINDOW), b""), durable=True)
+        return os.path.basename(kept)
 
     def _find(self, name: str) -> Place | None:
         if name not in self._places:

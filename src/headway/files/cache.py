@@ -70,7 +70,13 @@ class Cache:
 
     def made(self, key: str) -> list[Made]:
         """Earlier completions with this key, newest first."""
-        return [Made(*row) for row in self._rows("SELECT key, plan, seq FROM made WHERE key = ? ORDER BY seq DESC", key)]
+        return [
+            Made(*row) for row in self._rows("SELECT key, plan, seq FROM made WHERE key = ? ORDER BY seq DESC", key)
+        ]
+
+    def keys(self) -> set[str]:
+        """The keys of all earlier completions."""
+        return {key for (key,) in self._rows("SELECT DISTINCT key FROM made")}
 
     def is_named(self, digest: str) -> bool:
         """Whether some ledger names these bytes."""

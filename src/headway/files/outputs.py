@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from headway.core.state import Output
-from headway.disk import REAL, write_file
+from headway.disk import REAL, write_all, write_file
 from headway.errors import BlobDamaged, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import Observer, unescape
@@ -30,6 +30,7 @@ class Outputs:
         self.blobs = blobs
         self.observer = observer
         self.largest = largest
+        self._sound: set[str] = set()
 
     def capture(self, paths: Iterable[str]) -> tuple[Output, ...]:
         """What stands at these paths, its bytes kept as blobs. Nothing at a path gives no output for it."""
@@ -68,23 +69,37 @@ class Outputs:
         """Write a file: over an existing one by a rename, so that nobody sees half of it."""
         full = self._full(path)
         self.make_parents(path)
-        with suppress(FileNotFoundError):
-            if stat.S_ISDIR(os.lstat(full).st_mode):
+        try:
+            fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except (FileExistsError, IsADirectoryError):
+            if os.path.isdir(full) and not os.path.islink(full):
                 shutil.rmtree(full)
-        if os.path.lexists(full):
             write_file(REAL, full, [data], durable=False)
         else:
-            with open(full, "xb", buffering=0) as file:
-                file.write(data)
+            try:
+                write_all(REAL, fd, data, 0)
+            finally:
+                os.close(fd)
         if executable:
             os.chmod(full, 0o755)
 
+    def put(self, path: str, data: bytes) -> Output:
+        """Write bytes that are at hand and keep them as a blob: the output, without reading it back."""
+        self.write(path, data)
+        if len(data) > self.largest:
+            return Output(path, hashlib.sha256(data).hexdigest(), len(data), "file")
+        digest = self.blobs.put(data)
+        self.observer.remember(path, digest, "file")
+        return Output(path, digest, len(data), "file")
+
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""
-        parent = os.path.dirname(self._full(path.rstrip("/")))
-        if not os.path.isdir(parent):
-            os.makedirs(parent, exist_ok=True)
+        parent = os.path.dirname(path.rstrip("/"))
+        if parent in self._sound and os.path.isdir(self._full(parent)):
+            return
+        os.makedirs(self._full(parent), exist_ok=True)
         self.refuse_outside(path)
+        self._sound.add(parent)
 
     def refuse_outside(self, path: str) -> None:
         """An output whose folder is a link out of the project is not the project's."""

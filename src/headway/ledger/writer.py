@@ -372,15 +372,16 @@ class Writer:
 
     def _linger(self) -> None:
         """Have what nobody waits for synced soon."""
-        self._dirty.set()
+        if not self._dirty.is_set():
+            self._dirty.set()
         if self._lingering is None:
             self._lingering = threading.Thread(target=self._sync_soon, name="headway-sync", daemon=True)
             self._lingering.start()
 
     def _sync_soon(self) -> None:
         while self._dirty.wait() and not self._closed:
+            time.sleep(LINGER * 0.8)
             self._dirty.clear()
-            time.sleep(LINGER / 2)
             try:
                 self.sync()
             except HeadwayError:

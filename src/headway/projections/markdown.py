@@ -48,7 +48,7 @@ def _body(state: State) -> str:
     title = " ".join(state.goal.split())
     lines = [
         f"\n# {title}\n",
-        f"Plan `{state.plan_id}`, version {state.version}: {state.status}, {done} of {total} done.\n",
+        f"Plan `{state.plan_id}`, version {state.version}: {state.status.replace('_', ' ')}, {done} of {total} done.\n",
     ]
     if state.profile is not None:
         locked = ", locked" if state.profile.locked else ""

@@ -357,7 +357,7 @@ _COMPLETION = frozenset(Completion.__struct_fields__)
 
 
 def _refuse_strays(state: State) -> None:
-    """Progress is about artifacts of the plan."""
+    """Progress is about artifacts of the plan, and the profile is one that could have been set."""
     for aspect in ("completed", "failed", "skipped", "claims", "uncertain", "steps"):
         for artifact_id in getattr(state, aspect):
             if artifact_id not in state.artifacts:
@@ -365,6 +365,8 @@ def _refuse_strays(state: State) -> None:
     for artifact_id in state.completed:
         if artifact_id in state.skipped:
             raise ValueError(f"{artifact_id} is both completed and skipped")
+    if state.profile is not None and not 1 <= state.profile.max_concurrent_tasks <= 64:
+        raise ValueError("max_concurrent_tasks is a number from 1 to 64")
 
 
 def _open_counts(state: State) -> dict[str, int]:

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,24 +30,67 @@ _loading = threading.Lock()
 class Context:
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
+    __slots__ = ("_job",)
+
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.id = job.spec.id
-        self.description = job.spec.description
-        self.contract = job.spec.contract
-        self.root = Path(job.root)
-        self.outputs = [self.root / path for path in job.spec.produces]
-        self.sources = [self.root / path for path in job.sources]
-        self.vars: Mapping[str, Any] = job.variables
-        self.inputs: Mapping[str, Input] = job.inputs
-        self.env: Mapping[str, str] = job.environment
+
+    @property
+    def id(self) -> str:
+        """The artifact's id."""
+        return self._job.spec.id
+
+    @property
+    def description(self) -> str:
+        """What the artifact is."""
+        return self._job.spec.description
+
+    @property
+    def contract(self) -> str:
+        """What the artifact has to fulfil."""
+        return self._job.spec.contract
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return Path(self._job.root)
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """What it requires, by id."""
+        return self._job.inputs
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files that its sources name."""
+        return [Path(self._job.root, path) for path in self._job.sources]
+
+    @property
+    def vars(self) -> Mapping[str, Any]:
+        """The plan's variables."""
+        return self._job.variables
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment of this attempt."""
+        return self._job.environment
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt that is made from the same things: hand it to whatever has effects elsewhere."""
+        return self._job.environment.get("HEADWAY_IDEMPOTENCY_KEY", "")
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The paths that it produces."""
+        return [Path(self._job.root, path) for path in self._job.spec.produces]
 
     @property
     def output(self) -> Path:
         """The path of its (first) output."""
-        if not self.outputs:
+        if not self._job.spec.produces:
             raise AttributeError(f"artifact {self.id} has no file to write; return its text")
-        return self.outputs[0]
+        return Path(self._job.root, self._job.spec.produces[0])
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function once: its result is on record when it returns, and an attempt after a crash takes it from there."""
@@ -134,13 +178,17 @@ def _raised(function: Callable[..., Any]) -> Attempt:
 def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
     """`ctx` if the function names it, then the artifact's arguments by keyword."""
     given = dict(job.spec.args)
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return given
-    if "ctx" in parameters and "ctx" not in given:
+    if _wants_context(function) and "ctx" not in given:
         given["ctx"] = Context(job)
     return given
+
+
+@lru_cache(maxsize=1024)
+def _wants_context(function: Callable[..., Any]) -> bool:
+    try:
+        return "ctx" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:

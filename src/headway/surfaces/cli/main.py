@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from headway.surfaces.cli.parser import Parser
 
 
-
 class Verb(NamedTuple):
     """A verb's place in the overview."""
 

@@ -1,0 +1,313 @@
+"""doctor: finds what is wrong with a project, says what it costs and what mends it, and mends without deleting."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headway.core import codec
+from headway.doctor import Diagnosis, Doctor
+from headway.errors import FormatTooNew, HeadwayError, NotFound
+from headway.project import Project
+from tests.workshop import Workshop
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    """A project with a plan of which one artifact is done."""
+    shop = Workshop(tmp_path / "project")
+    shop.save()
+    shop.complete("model")
+    return shop
+
+
+def examine(shop: Workshop) -> list[Diagnosis]:
+    """All findings; each of them says what it costs and what mends it."""
+    found = Doctor(shop.project).examine()
+    for diagnosis in found:
+        assert all(diagnosis.finding), diagnosis
+    return found
+
+
+def codes(shop: Workshop) -> list[str]:
+    """The findings by code."""
+    return [diagnosis.finding.code for diagnosis in examine(shop)]
+
+
+def flip(path: Path, offset: int) -> None:
+    """Change one bit."""
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def test_all_is_well_with_a_plan_that_nobody_harmed(shop: Workshop) -> None:
+    """No finding, and not a byte is written by looking."""
+    before = shop.tree()
+    assert examine(shop) == []
+    assert shop.tree() == before
+
+
+def test_a_project_without_plans_is_well(tmp_path: Path) -> None:
+    """Where nothing is, nothing is wrong, and nothing is created."""
+    assert Doctor(Project(tmp_path)).examine() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def torn(shop: Workshop) -> None:
+    with shop.ledger().open("ab") as file:
+        file.write(b'{"v":1,"seq":99')
+
+
+def hole(shop: Workshop) -> None:
+    with shop.project.folder("api").writing() as writer:
+        writer.snapshot()
+    flip(shop.ledger(), 300)
+
+
+def cut(shop: Workshop) -> None:
+    lines = shop.ledger().read_bytes().splitlines(keepends=True)
+    flip(shop.ledger(), sum(map(len, lines[:2])) + 40)
+
+
+def gone(shop: Workshop) -> None:
+    shop.ledger().unlink()
+
+
+def empty(shop: Workshop) -> None:
+    shop.ledger().write_bytes(b"")
+
+
+def short(shop: Workshop) -> None:
+    lines = shop.ledger().read_bytes().splitlines(keepends=True)
+    shop.ledger().write_bytes(b"".join(lines[:-1]))
+
+
+def folder(shop: Workshop) -> None:
+    shop.ledger().unlink()
+    shop.ledger().mkdir()
+
+
+def drift(shop: Workshop) -> None:
+    path = shop.folder() / "plan.json"
+    path.write_bytes(path.read_bytes().replace(b"The routes", b"My routes "))
+
+
+def identity(shop: Workshop) -> None:
+    (shop.root / ".headway" / "project.json").write_bytes(b"{")
+
+
+def blob(shop: Workshop) -> None:
+    (pack,) = [p for p in (shop.root / ".headway" / "blobs").glob("*.pack") if b"bytes of model" in p.read_bytes()]
+    flip(pack, pack.read_bytes().index(b"bytes of model"))
+
+
+def no_blobs(shop: Workshop) -> None:
+    shutil.rmtree(shop.root / ".headway" / "blobs")
+
+
+HARM = [torn, hole, cut, gone, empty, short, folder, drift, identity, blob, no_blobs]
+MENDED = [torn, hole, cut, gone, empty, short, folder, identity]
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_harm_is_found_and_told(
+    shop: Workshop, harm: Callable[[Workshop], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever was done to the project, doctor ends with 4, says what it costs and what mends it, and writes nothing."""
+    harm(shop)
+    before = shop.tree()
+    assert examine(shop)
+    done = shop.run(capsys, "doctor")
+    assert done.code == 4
+    assert "\n  costs: " in done.out
+    assert "\n  next: " in done.out
+    report = shop.run(capsys, "doctor", "--json").json
+    assert report["ok"] is False
+    assert set(report["findings"][0]) == {"plan_id", "code", "message", "cost", "repair"}
+    assert shop.tree() == before
+
+
+@pytest.mark.parametrize("harm", MENDED)
+def test_harm_is_mended(shop: Workshop, harm: Callable[[Workshop], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """--repair says what it did, and afterwards all is well: the plan can be read, worked on and examined."""
+    harm(shop)
+    done = shop.run(capsys, "doctor", "--repair")
+    assert (done.code, done.out.startswith("mended  ")) == (0, True), done
+    assert examine(shop) == []
+    assert set(shop.load().state.artifacts) == {"model", "routes"}
+    shop.complete("routes")
+    assert examine(shop) == []
+
+
+@pytest.mark.parametrize("harm", MENDED)
+def test_a_second_repair_has_nothing_to_do(shop: Workshop, harm: Callable[[Workshop], None]) -> None:
+    """What is mended stays mended."""
+    harm(shop)
+    Doctor(shop.project).repair()
+    before = shop.tree()
+    assert Doctor(shop.project).repair() == []
+    assert shop.tree() == before
+
+
+def test_a_lost_ledger_is_rebuilt_from_plan_json_and_says_so(shop: Workshop) -> None:
+    """The plan and its progress come back, marked unverified; nothing pretends that the history is still there."""
+    before = shop.load().state
+    shop.ledger().unlink()
+    Doctor(shop.project).repair()
+    after = shop.load().state
+    assert after.artifacts == before.artifacts
+    assert after.completed == before.completed
+    assert after.unverified == "plan.json"
+    assert shop.events()[0] == "plan_rebuilt"
+
+
+def test_repair_keeps_every_byte_it_replaces(shop: Workshop) -> None:
+    """Bytes that a repair takes out of the ledger are in quarantine."""
+    cut(shop)
+    damaged = shop.ledger().read_bytes()
+    Doctor(shop.project).repair()
+    kept = b"".join(path.read_bytes() for path in (shop.folder() / "quarantine").iterdir())
+    for line in damaged.splitlines():
+        assert line in kept or line in shop.ledger().read_bytes()
+
+
+def test_a_projection_that_outlives_its_events_is_set_aside(shop: Workshop) -> None:
+    """After a cut, files that reflect lost events are kept as evidence and written again."""
+    ahead = (shop.folder() / "plan.md").read_bytes()
+    for name in ("plan.json", "export/PLAN.json", "head"):
+        (shop.folder() / name).unlink()
+    short(shop)
+    torn(shop)
+    Doctor(shop.project).repair()
+    kept = [path.read_bytes() for path in (shop.folder() / "quarantine").iterdir()]
+    assert ahead in kept
+    assert examine(shop) == []
+
+
+def test_drift_stays_until_somebody_decides(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plain --repair does not touch what somebody wrote, and still ends with 4."""
+    drift(shop)
+    before = shop.tree()
+    assert shop.run(capsys, "doctor", "--repair").code == 4
+    assert shop.tree() == before
+    assert shop.run(capsys, "doctor", "--repair", "--drift", "discard").code == 0
+
+
+def test_one_plan_can_be_looked_at_alone(shop: Workshop) -> None:
+    """What is wrong with another plan is not told, and a plan that does not exist is said not to."""
+    shop.project.import_plan(str(shop.folder() / "export"), plan_id="other")
+    flip(shop.ledger("other"), 40)
+    assert Doctor(shop.project).examine("api") == []
+    assert {d.plan_id for d in Doctor(shop.project).examine()} == {"other"}
+    with pytest.raises(NotFound):
+        Doctor(shop.project).examine("nothing")
+
+
+def test_a_damaged_plan_does_not_hide_what_is_wrong_with_the_next(shop: Workshop) -> None:
+    """Every plan is examined, and every one that can be mended is."""
+    shop.project.import_plan(str(shop.folder() / "export"), plan_id="other")
+    cut(shop)
+    torn_other = shop.ledger("other")
+    torn_other.write_bytes(torn_other.read_bytes() + b"{")
+    assert {d.plan_id for d in examine(shop)} == {"api", "other"}
+    Doctor(shop.project).repair()
+    assert examine(shop) == []
+
+
+def test_a_ledger_of_a_newer_format_is_a_finding_and_left_untouched(shop: Workshop) -> None:
+    """It is not damage: it is said to need a newer Headway, and a repair does not touch it."""
+    last = shop.history()[-1]
+    body = b'{"v":1,"seq":%d,"ts":"%s","type":"plan_cloned","by":"x","data":{},"prev":"%s"' % (
+        last.seq + 1,
+        last.ts.encode(),
+        last.hash.encode(),
+    )
+    with shop.ledger().open("ab") as file:
+        file.write(body + b',"hash":"%s"}\n' % codec.digest(body).encode())
+    before = shop.tree()
+    assert codes(shop) == ["format.too_new"]
+    try:
+        Doctor(shop.project).repair()
+    except HeadwayError as error:
+        assert isinstance(error, FormatTooNew)
+    assert shop.tree() == before
+
+
+# The project's own file.
+
+
+def test_a_damaged_project_json_hinders_no_reader(shop: Workshop) -> None:
+    """Plans can be read without it; what would write a new project id is refused."""
+    before = shop.load()
+    identity(shop)
+    assert shop.load() == before
+    assert codes(shop) == ["project.damaged"]
+    with pytest.raises(HeadwayError, match="project.json cannot be read"):
+        shop.project.import_plan(str(shop.folder() / "export"), plan_id="copy")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"format": 1}', b'{"id": ""}', b'{"id": 5}', b'{"id": "../x"}']
+)
+def test_the_project_id_is_taken_from_the_ledgers(shop: Workshop, content: bytes) -> None:
+    """The repaired file has the id that every ledger names, and the damaged one is kept."""
+    project_id = shop.project.project_id
+    path = shop.root / ".headway" / "project.json"
+    path.write_bytes(content)
+    assert codes(shop) == ["project.damaged"]
+    Doctor(shop.project).repair()
+    assert shop.project.project_id == project_id
+    assert [p.read_bytes() for p in (shop.root / ".headway" / "quarantine").iterdir()] == [content]
+
+
+def test_a_deleted_project_json_is_written_again_with_the_same_id(shop: Workshop) -> None:
+    """It is derived, too: the next plan gets the project's old id."""
+    project_id = shop.project.project_id
+    (shop.root / ".headway" / "project.json").unlink()
+    assert codes(shop) == []
+    shop.project.import_plan(str(shop.folder() / "export"), plan_id="copy")
+    assert shop.project.project_id == project_id == shop.load("copy").state.project_id
+
+
+def test_a_project_of_a_newer_format_is_refused_untouched(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Readers, writers and doctor alike say so, and change nothing."""
+    path = shop.root / ".headway" / "project.json"
+    path.write_text(json.dumps({"format": 2, "id": {"new": "shape"}}), encoding="utf-8")
+    before = shop.tree()
+    for words in (["plans", "list"], ["plans", "new"], ["doctor", "--repair"], ["log"]):
+        done = shop.run(capsys, *words)
+        assert (done.code, done.out) == (2, "")
+        assert "newer Headway" in done.err
+    assert shop.tree() == before
+
+
+# Blobs.
+
+
+def test_an_imported_plan_misses_no_blobs(shop: Workshop, tmp_path: Path) -> None:
+    """The bytes of an imported plan stayed where it came from, and that is no damage."""
+    there = Workshop(tmp_path / "there")
+    there.project.import_plan(str(shop.folder() / "export"))
+    assert codes(there) == []
+
+
+def test_what_lost_blobs_cost_is_named(shop: Workshop) -> None:
+    """The proposal and the outputs that cannot be restored any more are named, each with what to do."""
+    no_blobs(shop)
+    proposal, outputs = (d.finding for d in examine(shop))
+    assert "headway.yaml" in proposal.message
+    assert "--take" in proposal.repair
+    assert "The outputs of model are not among the blobs" in outputs.message
+    assert "headway run --rerun model" in outputs.repair
+
+
+def test_drift_is_decided_with_a_repair_only(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """--drift without --repair is refused rather than ignored."""
+    done = shop.run(capsys, "doctor", "--drift", "adopt")
+    assert done.code == 2
+    assert "headway doctor --repair --drift adopt" in done.err

@@ -1,0 +1,126 @@
+"""What people read: plan.md, and events as sentences."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core import events as ev
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile
+from headway.core.state import Claim, Completion, Export, Failure, Output, Position, Proposal, Skip, State
+from headway.projections import markdown
+from headway.projections.saved_execution import SavedExecution
+from headway.projections.story import count, seconds, sentence
+
+STATE = State(
+    plan_id="p",
+    project_id="q",
+    goal="Build\n it",
+    profile=Profile(),
+    artifacts={
+        "a": ArtifactSpec(id="a", description="first\nline"),
+        "b": ArtifactSpec(id="b", requires=("a",), milestone="m"),
+        "c": ArtifactSpec(id="c", requires=("b",), milestone="m", produces=("c.txt",)),
+        "d": ArtifactSpec(id="d"),
+        "e": ArtifactSpec(id="e"),
+    },
+    completed={"a": Completion(seq=1, at="")},
+    failed={"b": Failure(seq=2, at="", error="broke\ntrace")},
+    skipped={"d": Skip(seq=3, at="", reason="no")},
+    claims={"e": Claim(seq=4, at="")},
+)
+EXECUTION = SavedExecution(STATE, Position(4, "f" * 32))
+
+
+def test_every_status_has_its_mark() -> None:
+    """Done, skipped, failed, in progress and blocked can be told apart, by milestone."""
+    lines = markdown.render(EXECUTION).decode().splitlines()
+    assert lines[2:] == [
+        "# Build it",
+        "",
+        "Plan `p`, version 1: draft, 2 of 5 done.",
+        "",
+        "At most 1 at once.",
+        "",
+        "## Other",
+        "",
+        "- [x] **a**: first line",
+        "- [-] **d** (skipped)",
+        "- [~] **e** (in progress)",
+        "",
+        "## m",
+        "",
+        "- [!] **b** (failed; broke; needs a)",
+        "- [ ] **c** (blocked; needs b; `c.txt`)",
+    ]
+
+
+def test_the_first_line_tells_position_and_digest() -> None:
+    """Any change below it is noticed."""
+    data = markdown.render(EXECUTION)
+    assert markdown.position_of(data) == EXECUTION.position
+    assert markdown.is_intact(data)
+    assert not markdown.is_intact(data.replace(b"Build", b"build"))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_can_be_asked(data: bytes) -> None:
+    """Rubbish is no plan.md, and nothing else happens."""
+    assert not markdown.is_intact(data)
+    assert markdown.position_of(data) is None
+
+
+OUT = (Output("x.txt", "d" * 64),)
+EVENTS: list[tuple[ev.Event, str]] = [
+    (
+        ev.PlanCreated(
+            format=1, plan_id="p", project_id="q", plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="a"),))
+        ),
+        "plan created: 1 artifact for “g”",
+    ),
+    (ev.GoalChanged(goal="h " * 100), "goal changed to “" + ("h " * 100)[:99] + "…”"),
+    (ev.ProposalTaken(proposal=Proposal(path="f.yaml", source="", blob="")), "f.yaml taken in"),
+    (ev.ArtifactAdded(artifacts=(ArtifactSpec(id="a"),), reason="why"), "added a (why)"),
+    (ev.ArtifactRemoved(ids=("a", "b", "c", "d", "e", "f")), "removed a, b, c, d and 2 more"),
+    (ev.ProfileSet(profile=Profile()), "profile set: 1 at once"),
+    (ev.ProfileLocked(), "profile locked"),
+    (ev.RunStarted(run="r", stale={"a": "new"}, jobs=4), "run r started: 1 stale, 4 at once"),
+    (ev.ArtifactStarted(starts=(ev.Start(id="a"),)), "started a"),
+    (ev.ArtifactCompleted(id="a", ms=1500), "made a in 1.5 s"),
+    (ev.ArtifactFailed(id="a", error="x\ny"), "failed a: x y"),
+    (ev.ArtifactSkipped(ids=("a",), reason="no"), "skipped a (no)"),
+    (ev.OutputAccepted(id="a", outputs=OUT), "accepted a"),
+    (ev.EditPreserved(id="a", outputs=OUT), "kept what somebody wrote at x.txt"),
+    (ev.MilestoneCompleted(milestone="m"), "milestone m completed"),
+    (ev.RunPaused(run="r", reason="Ctrl-C"), "run r paused: Ctrl-C"),
+    (ev.RunCompleted(run="r"), "run r completed"),
+    (ev.Snapshot(state=msgspec.Raw(b"{}"), digest=""), "snapshot"),
+    (ev.PlanExported(export=Export(path="out", at="", seq=1, hash="")), "exported to out"),
+    (ev.PlanReset(reason="again"), "plan reset (again)"),
+    (ev.PlanClosed(), "plan closed"),
+]
+
+
+@pytest.mark.parametrize(("event", "expected"), EVENTS, ids=[event.type for event, _ in EVENTS])
+def test_an_event_is_a_sentence(event: ev.Event, expected: str) -> None:
+    """What happened fits on one line."""
+    assert sentence(ev.Record(1, "", "", event, "", "")) == expected
+
+
+def test_an_event_of_a_newer_headway_is_told_by_its_name() -> None:
+    """What may be skipped is still shown."""
+    unknown = ev.Unknown(name="plan_admired", data=msgspec.Raw(b"{}"))
+    assert sentence(ev.Record(1, "", "", unknown, "", "")) == "plan admired"
+
+
+@pytest.mark.parametrize(("ms", "expected"), [(0, "0 ms"), (999, "999 ms"), (1000, "1.0 s"), (61_000, "1 min 1 s")])
+def test_durations_are_for_people(ms: int, expected: str) -> None:
+    """Short ones in milliseconds, long ones in minutes."""
+    assert seconds(ms) == expected
+
+
+def test_one_is_not_plural() -> None:
+    """A number goes with its noun."""
+    assert [count(n, "plan") for n in (0, 1, 2)] == ["0 plans", "1 plan", "2 plans"]
