@@ -3,7 +3,9 @@
 Names are imported when they are first used: `import headway` costs next to nothing.
 """
 
-from headway.version import VERSION as __version__
+from headway.version import VERSION
+
+__version__ = VERSION
 
 TYPE_CHECKING = False  # `typing` itself would cost a third of a start
 if TYPE_CHECKING:

@@ -24,12 +24,13 @@ from headway.core.check import check_plan
 from headway.core.codec import digest
 from headway.core.fingerprint import NotEncodable
 from headway.core.fingerprint import digest as value_digest
+from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
-from headway.errors import PlanInvalid, UsageError
+from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.project import Project
-from headway.work import Work
+from headway.work import Meant, Work
 
 F = TypeVar("F", bound=Callable[..., Any])
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -70,6 +71,7 @@ class Plan:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._where = project
         self._environ = environ
+        self._name = "python"
 
     # Adding.
 
@@ -138,15 +140,21 @@ class Plan:
 
     # Running.
 
-    def save(self, *, by: str = "python", name: str = "") -> tuple[Work, str]:
-        """Save the plan as it stands; what runs it, and its id."""
-        spec = self.spec
+    def meant(self, plan_id: str | None = None, *, name: str = "") -> Meant:
+        """The plan as a proposal, refused if it has problems."""
+        spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
         problems = check_plan(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
-        project = Project(self._where, by=by) if self._where is not None else Project.locate(os.getcwd(), by=by)
-        saved = project.take_in(spec, name=name or "python", source=digest(msgspec.json.encode(spec)))
-        return Work(project, environ=self._environ), saved.execution.plan_id
+        source = digest(msgspec.json.encode(spec))
+        return Meant(spec.id or hash_goal(spec.goal), spec, name or self._name, source, self._functions)
+
+    def _work(self) -> tuple[Work, str]:
+        project = (
+            Project(self._where, by="python") if self._where is not None else Project.locate(os.getcwd(), by="python")
+        )
+        work = Work(project, environ=self._environ)
+        return work, work.take_in(self.meant())
 
     def run(
         self,
@@ -158,7 +166,7 @@ class Plan:
         **options: Any,
     ) -> RunResult:
         """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false."""
-        work, plan_id = self.save()
+        work, plan_id = self._work()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
         result = work.run(plan_id, asked, reporter=reporter, functions=self._functions, stop=stop)
         if check and not result.ok:
@@ -171,7 +179,7 @@ class Plan:
 
         loop = asyncio.get_running_loop()
         asked: list[str] = []
-        work, plan_id = self.save()
+        work, plan_id = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
         chosen = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
@@ -213,6 +221,43 @@ class Plan:
         if real.startswith(root + os.sep) and os.path.isfile(real) and plain_name:
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
+
+
+def load_plan(reference: str, project: Project) -> Plan:
+    """The plan that a Python file builds: `file.py`, or `file.py:name` where it builds several."""
+    import runpy
+    import sys
+
+    path, _, wanted = reference.partition(":")
+    full = os.path.abspath(path)
+    if not os.path.isfile(full):
+        raise NotFound(f"There is no file {path}", hint="check --plan", code="file.none")
+    folder = os.path.dirname(full)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found = runpy.run_path(full, run_name="__headway__")
+    except HeadwayError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{path} cannot be run",
+            facts={"error": f"{type(error).__name__}: {error}"},
+            hint=f"python {path} shows where",
+            code="plan.python",
+        ) from error
+    plans = {name: value for name, value in found.items() if isinstance(value, Plan)}
+    plan = plans.get(wanted or "plan") or (next(iter(plans.values())) if len(plans) == 1 and not wanted else None)
+    if plan is None:
+        raise UsageError(
+            f"{path} builds no plan{f' named {wanted}' if wanted else ''}",
+            facts={"it has": ", ".join(plans) or "none"},
+            hint="name one: --plan file.py:name",
+            code="plan.python",
+        )
+    plan._where = project.root
+    plan._name = os.path.relpath(full, project.root) + (f":{wanted}" if wanted else "")
+    return plan
 
 
 def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ def main() -> int:
 
         text = nothing_to_do(sys.argv[2:], VERSION)
         if text is not None:
-            print(text)
+            sys.stdout.write(text + "\n")
             return 0
     from headway.surfaces.cli.main import main as full
 

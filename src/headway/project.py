@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import msgspec
 
 from headway.core.check import RANGES, Problem, check_plan
-from headway.core.codec import digest
+from headway.core.codec import START, digest
 from headway.core.commands import (
     ChangePlan,
     ClosePlan,
@@ -26,9 +26,10 @@ from headway.core.commands import (
 )
 from headway.core.decide import Rejection, decide
 from headway.core.events import Record
+from headway.core.evolve import apply
 from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec, Profile
-from headway.core.state import Export, Proposal, State
+from headway.core.state import Export, Position, Proposal, State
 from headway.disk import REAL, Disk
 from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.blobs import Blobs
@@ -40,7 +41,7 @@ from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
 from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 
-PLAN_FILES = ("headway.yaml", "headway.json")
+PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
 
 
@@ -128,6 +129,10 @@ class Project:
         names = (os.path.join(self.root, name) for name in PLAN_FILES)
         return next((path for path in names if os.path.isfile(path)), None)
 
+    def read_plan_file(self, path: str) -> tuple[bytes, str]:
+        """The bytes of a plan file, and how it is recorded."""
+        return read_given(path), self._shown(path)
+
     # Looking.
 
     def show(self, plan_id: str, *, at: int | None = None) -> SavedExecution:
@@ -188,29 +193,59 @@ class Project:
         take: str = "",
     ) -> Saved:
         """Take in a proposal: what changed in it since it was last taken in becomes events, and nothing else does."""
-        chosen = self._plan_id(plan, plan_id, name, problems)
-        plan = _storable(plan)
-        folder = self.store.folder(chosen)
-        existing = folder.load()
-        encoded = msgspec.json.encode(plan)
-        proposal = Proposal(path=name, source=source, blob=hashlib.sha256(encoded).hexdigest())
-        before = existing.state.proposal if existing else None
-        if existing and before and (before.path, before.blob) == (proposal.path, proposal.blob):
-            return Saved(existing, "unchanged", [], list(problems))
-        command: Command
-        if existing is None:
-            command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
-            _refuse(None, command)
+        folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take)
+        if command is None:
+            return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
+        if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify())
-        else:
-            base = self._base(existing, plan, take)
-            command = TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
-            _refuse(existing.state, command)
-        self.blobs.put(encoded)
+        self.blobs.put(msgspec.json.encode(_storable(plan)))
         with folder.writing() as writer:
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if existing else "created", records, list(problems))
+
+    def foresee(
+        self,
+        plan: PlanSpec,
+        *,
+        name: str,
+        source: str,
+        problems: Sequence[Problem] = (),
+        plan_id: str | None = None,
+        take: str = "",
+    ) -> SavedExecution:
+        """The plan as it would be if the proposal were taken in now. Writes nothing."""
+        _, existing, command = self._proposed(plan, name, source, problems, plan_id, take)
+        if command is None:
+            return cast("SavedExecution", existing)
+        events = decide(existing.state if existing else None, command)
+        state = existing.state.copy() if existing else None
+        end = existing.position if existing else Position(0, START)
+        for event in events if isinstance(events, list) else ():
+            state = apply(state, Record(end.seq, now(), self.by, event, end.hash, end.hash))
+        return SavedExecution(cast("State", state), end)
+
+    def _proposed(
+        self, plan: PlanSpec, name: str, source: str, problems: Sequence[Problem], plan_id: str | None, take: str
+    ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
+        """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
+        chosen = self._plan_id(plan, plan_id, name, problems)
+        plan = _storable(plan)
+        folder = self.store.folder(chosen)
+        existing = folder.load()
+        blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
+        proposal = Proposal(path=name, source=source, blob=blob)
+        before = existing.state.proposal if existing else None
+        if before and (before.path, before.blob) == (proposal.path, proposal.blob):
+            return folder, existing, None
+        command: Command
+        if existing is None:
+            command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
+            _refuse(None, command)
+        else:
+            command = TakeProposal(base=self._base(existing, plan, take), plan=plan, proposal=proposal, take=take)
+            _refuse(existing.state, command)
+        return folder, existing, command
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""

@@ -1,4 +1,4 @@
-"""Making what a plan asks for, seen from outside: take in its file, judge it, run it, say why. Reads and runs; no rules.
+"""Making what a plan asks for, seen from outside: take in its file, judge it, run it, say why.
 
 `Project` keeps plans, `Work` makes them, `Doctor` mends them.
 """
@@ -11,16 +11,28 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan
 from headway.core.freshness import Reason
 from headway.core.graph import ArtifactGraph
-from headway.core.plan import ArtifactSpec
+from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.state import Proposal
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
-from headway.errors import UsageError
+from headway.errors import PlanInvalid, UsageError
 from headway.files.outputs import Outputs
 from headway.project import Project
+
+
+class Meant(NamedTuple):
+    """The plan that somebody means: saved, and perhaps proposed anew by a file or by Python code."""
+
+    plan_id: str
+    plan: PlanSpec | None = None
+    name: str = ""
+    source: str = ""
+    functions: Mapping[str, Callable[..., Any]] | None = None
 
 
 class Preview(NamedTuple):
@@ -48,14 +60,30 @@ class Work:
             by=project.by,
         )
 
-    def take_in(
-        self, file: str | None, plan_id: str | None, *, take: str = "", variables: Mapping[str, str] | None = None
-    ) -> str:
-        """The plan that is meant, its file taken in if it changed, with variables set. A plan with problems is refused."""
+    def meant(self, file: str | None, plan_id: str | None) -> Meant:
+        """The plan that is meant, with what its file proposes if that changed. A file with problems is refused."""
         path = file or (None if plan_id else self.project.find_default_file())
         chosen = self.project.select(plan_id, file)
-        if path is not None:
-            chosen = self.project.save_plan(path, plan_id=plan_id, take=take, draft=False).execution.plan_id
+        if path is None:
+            return Meant(chosen)
+        data, name = self.project.read_plan_file(path)
+        source = digest(data)
+        known = self._proposal(chosen)
+        if known is not None and (known.path, known.source) == (name, source):
+            return Meant(chosen)
+        from headway.files.planfile import parse_plan
+
+        parsed = parse_plan(data, name=name)
+        if parsed.plan is None or parsed.problems:
+            raise PlanInvalid(parsed.problems, where=name)
+        return Meant(chosen, parsed.plan, name, source)
+
+    def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
+        """Take in what is proposed, and set variables; the plan's id."""
+        chosen = meant.plan_id
+        if meant.plan is not None:
+            saved = self.project.take_in(meant.plan, name=meant.name, source=meant.source, plan_id=chosen, take=take)
+            chosen = saved.execution.plan_id
         if variables:
             self._set(chosen, variables)
         return chosen
@@ -63,7 +91,7 @@ class Work:
     def run(
         self,
         plan_id: str,
-        options: Options = Options(),
+        options: Options | None = None,
         *,
         reporter: Reporter | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -71,25 +99,34 @@ class Work:
         stop: Callable[[], str] = lambda: "",
     ) -> RunResult:
         """Make what is stale."""
-        return self.session.run(plan_id, options, reporter=reporter, functions=functions, loop=loop, stop=stop)
+        asked = options or Options()
+        return self.session.run(plan_id, asked, reporter=reporter, functions=functions, loop=loop, stop=stop)
 
-    def preview(self, plan_id: str, options: Options = Options()) -> Preview:
+    def judge(self, meant: Meant, *, at: int | None = None) -> Judged:
+        """Judge a plan as it would be run now: with what its file proposes. Writes nothing."""
+        execution = None
+        if meant.plan is not None and at is None:
+            execution = self.project.foresee(meant.plan, name=meant.name, source=meant.source, plan_id=meant.plan_id)
+        return self.session.judge(meant.plan_id, functions=meant.functions, at=at, execution=execution)
+
+    def preview(self, meant: Meant, options: Options | None = None) -> Preview:
         """What `run` with these options would do."""
-        judged = self.session.judge(plan_id)
-        selected = self.session.selected(judged.execution.state, options)
-        forced = self.session.forced(judged, options, selected)
+        judged = self.judge(meant)
+        asked = options or Options()
+        selected = self.session.selected(judged.execution.state, asked)
+        forced = self.session.forced(judged, asked, selected)
         if forced:
             judged.judge.forced = forced
             judged.judge.all()
         return Preview(judged, selected)
 
-    def status(self, plan_id: str, *, at: int | None = None) -> dict[str, Any]:
+    def status(self, meant: Meant, *, at: int | None = None) -> dict[str, Any]:
         """Where a plan stands."""
-        return status_document(self.session.judge(plan_id, at=at))
+        return status_document(self.judge(meant, at=at))
 
-    def why(self, plan_id: str, word: str) -> dict[str, Any]:
+    def why(self, meant: Meant, word: str) -> dict[str, Any]:
         """Why an artifact is fresh or stale."""
-        judged = self.session.judge(plan_id)
+        judged = self.judge(meant)
         artifact_id = self.session.resolve(judged.execution.state, [word])[0]
         before = None
         if judged.reasons[artifact_id].code == "spec_changed":
@@ -126,6 +163,10 @@ class Work:
                 command = AcceptOutput(id=artifact_id, outputs=found, fp=fp, reason=reason)
                 writer.execute(command, by=self.project.by, wait=False)
         return order
+
+    def _proposal(self, plan_id: str) -> Proposal | None:
+        found = self.project.store.folder(plan_id).load()
+        return found.state.proposal if found is not None else None
 
     def _all_there(self, spec: ArtifactSpec) -> bool:
         return bool(spec.produces) and all(os.path.lexists(os.path.join(self.project.root, p)) for p in spec.produces)

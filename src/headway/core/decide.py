@@ -174,7 +174,7 @@ def _change(state: State, command: cmd.ChangePlan) -> Events | Rejection:
 def _twice(command: cmd.ChangePlan) -> list[str]:
     """Ids that one change would touch twice; removing and adding is one touch: it begins anew."""
     counts = Counter(spec.id for spec in (*command.add, *command.update))
-    counts.update({artifact_id for artifact_id in command.remove if artifact_id not in {s.id for s in command.add}})
+    counts.update(set(command.remove) - {spec.id for spec in command.add})
     return [artifact_id for artifact_id, count in counts.items() if count > 1]
 
 

@@ -162,10 +162,9 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
-    parts = [b"key%d:" % fp.v, _texts((fp.spec, fp.recipe))]
-    for mapping in (fp.inputs, fp.sources, fp.before):
-        parts.append(_texts(text for name in sorted(mapping) for text in (name, mapping[name])))
-    return _hash(b"".join(parts))
+    start = b"key%d:" % fp.v + _texts((fp.spec, fp.recipe))
+    rest = (_texts(t for name in sorted(m) for t in (name, m[name])) for m in (fp.inputs, fp.sources, fp.before))
+    return _hash(start + b"".join(rest))
 
 
 def content_of(done: Completion | None) -> str:

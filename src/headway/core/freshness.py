@@ -100,7 +100,7 @@ class Disk(NamedTuple):
 
 
 def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> Reason:
-    """Spec, recipe, inputs, sources: the first that differs. `stale` are requirements whose content is not known yet."""
+    """Spec, recipe, inputs, sources: the first that differs. `stale`: requirements whose content is not known yet."""
     if was.spec != now.spec:
         return Reason("spec_changed", "spec", was.spec, now.spec)
     if was.recipe != now.recipe:

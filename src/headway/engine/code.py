@@ -79,7 +79,7 @@ class Code:
         key = (path, qualname)
         if key not in self._digests:
             module = self._module(path)
-            first = qualname.split(".")[0]
+            first = qualname.split(".", maxsplit=1)[0]
             if module is None or (first not in module.names and first not in module.imports):
                 raise _unfound(f"{os.path.basename(path)}:{qualname}", "the file does not define it")
             self._digests[key] = self._closure(path, first)

@@ -187,8 +187,7 @@ class Judge:
         return [path for word in found if (path := self._project_file(word))]
 
     def _project_file(self, word: str) -> str:
-        if word.startswith("./"):
-            word = word[2:]
+        word = word.removeprefix("./")
         if not word or word.startswith(("/", "-", "{", "~", "..", ".headway")) or word in self._owned:
             return ""
         if word not in self._words:

@@ -115,7 +115,7 @@ class Workshop:
         return os.path.lexists(os.path.join(self.root, path))
 
     def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Output]]:
-        """Put what a function returned where it belongs: the text of an artifact without files, and what was written."""
+        """Put what a function returned where it belongs: the text of one without files, and what was written."""
         spec = job.spec
         if job.function is None:
             return (value if isinstance(value, bytes) and not spec.produces else b""), {}

@@ -234,7 +234,7 @@ class Run:
             return True
         if reason.code in RESTORABLE and done is not None:
             self._preserve(artifact_id, [o.path for o in done.outputs if o.path])
-            if all([self._outputs.restore(output) for output in done.outputs]):
+            if self._restore(done.outputs):
                 self._settle(artifact_id, "restored", reason)
                 return True
         if not spec.has_recipe:
@@ -248,6 +248,11 @@ class Run:
             return True
         return artifact_id not in self._judge.forced and self._reuse(artifact_id, reason)
 
+    def _restore(self, outputs: tuple[Output, ...]) -> bool:
+        """Put all of them back; whether every one could be."""
+        restored = [self._outputs.restore(output) for output in outputs]
+        return all(restored)
+
     def _reuse(self, artifact_id: str, reason: Reason) -> bool:
         """Take over what was once made from the same things in the same way."""
         spec = self._state.artifacts[artifact_id]
@@ -260,7 +265,7 @@ class Run:
             outputs = earlier.outputs
             if all(self._outputs.readable(output) for output in outputs):
                 self._preserve(artifact_id, [o.path for o in outputs if o.path])
-                if not all([self._outputs.restore(output) for output in outputs]):
+                if not self._restore(outputs):
                     continue
                 note = f"event {earlier.seq} of {earlier.plan}"
                 token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=self._id))[0].seq
@@ -410,9 +415,9 @@ class Run:
             wait=bool(task.job.spec.effects),
         )
         self._made_count += 1
-        if before is not None and reuse_key(before.fp) == task.key:
-            if content_digest(before.outputs) != content_digest(outcome.outputs):
-                self.result.unstable.append(outcome.id)
+        same_inputs = before is not None and reuse_key(before.fp) == task.key
+        if same_inputs and before and content_digest(before.outputs) != content_digest(outcome.outputs):
+            self.result.unstable.append(outcome.id)
         if moved:
             self.result.moved[outcome.id] = moved
             self._judge.reasons[outcome.id] = Reason("source_changed", moved)

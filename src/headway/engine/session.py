@@ -60,10 +60,12 @@ class Session:
         functions: Mapping[str, Function] | None = None,
         writable: bool = False,
         at: int | None = None,
+        execution: SavedExecution | None = None,
     ) -> Judged:
         """Judge every artifact of a plan. Writes nothing."""
         folder = self.store.folder(plan_id)
-        execution = folder.at(at) if at is not None else folder.load()
+        if execution is None:
+            execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
         cache = Cache(os.path.join(self.home, "cache.sqlite"))

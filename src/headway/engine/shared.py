@@ -7,6 +7,7 @@ order, then plan order. Whoever requires a stage of the chain reads the bytes as
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from headway.core.graph import ArtifactGraph
 
@@ -39,7 +40,7 @@ class Shared:
         soft: dict[str, list[str]] = {}
         for stages in self.chains.values():
             later = set(stages)
-            for before, after in zip(stages, stages[1:], strict=False):
+            for before, after in pairwise(stages):
                 hard.setdefault(after, []).append(before)
                 readers = [r for r in self._graph.dependents(before) if r not in later]
                 soft.setdefault(after, []).extend(r for r in readers if after not in self._graph[r].requires)

@@ -55,6 +55,6 @@ class Workers:
         while (task := self._tasks.get()) is not None:
             try:
                 outcome = self._make(task)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
                 outcome = Outcome(task.job.spec.id, False, (), "bug", f"{type(error).__name__}: {error}")
             self._outcomes.put(outcome)

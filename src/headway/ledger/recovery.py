@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -233,14 +234,13 @@ def not_a_file(path: str, kind: str) -> LedgerDamaged:
     )
 
 
-_second: tuple[int, str] = (-1, "")
-
-
 def now() -> str:
-    """The time, as events write it. The text of a second is kept, since most events share theirs with others."""
-    global _second
+    """The time, as events write it."""
     whole, rest = divmod(time.time_ns() // 1000, 1_000_000)
-    second = _second
-    if second[0] != whole:
-        second = _second = (whole, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)))
-    return f"{second[1]}.{rest:06d}Z"
+    return f"{_second(whole)}.{rest:06d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(whole: int) -> str:
+    """The text of a second: most events share theirs with others."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))

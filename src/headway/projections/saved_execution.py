@@ -313,7 +313,7 @@ def _state(data: Mapping[str, Any]) -> State:
         State,
     )
     _refuse_strays(state)
-    state.open = _open_counts(state)
+    state.open = _open_counts(state, is_ours=ours is not None)
     state.status = _status(execution.get("status"), state)
     return state
 
@@ -369,12 +369,13 @@ def _refuse_strays(state: State) -> None:
         raise ValueError("max_concurrent_tasks is a number from 1 to 64")
 
 
-def _open_counts(state: State) -> dict[str, int]:
+def _open_counts(state: State, *, is_ours: bool) -> dict[str, int]:
     """How many artifacts of each milestone are not done: counted, whatever the file says."""
     counts = dict.fromkeys(state.open, 0)
     for spec in state.artifacts.values():
-        if spec.milestone:
-            counts[spec.milestone] = counts.get(spec.milestone, 0) + (not is_done(state, spec.id))
+        is_open = not is_done(state, spec.id)
+        if spec.milestone and (is_open or not is_ours):
+            counts[spec.milestone] = counts.get(spec.milestone, 0) + is_open
     return counts
 
 

@@ -93,7 +93,7 @@ class Context:
         return Path(self._job.root, self._job.spec.produces[0])
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function once: its result is on record when it returns, and an attempt after a crash takes it from there."""
+        """Call a function once: its result is on record when it returns; after a crash it is taken from there."""
         if self._job.step is None:
             return function(*args, **kwargs)
         return self._job.step(name, lambda: function(*args, **kwargs))
@@ -159,7 +159,7 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
         if job.timeout is None:
             return _raised(function)
         return Attempt(False, "timeout", f"No end after {job.timeout:g} s")
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # whatever a recipe raises is its failure, not ours
         if type(error).__name__ == "CancelledError":
             return Attempt(False, "cancelled", "Cancelled")
         return _raised(function)

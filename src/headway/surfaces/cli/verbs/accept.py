@@ -1,12 +1,12 @@
-"""What is on disk counts as the output, by your word: for edited outputs, and for files that existed before the plan."""
+"""What is on disk counts as the output, by your word: edited outputs, and files older than the plan."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, project_of
-from headway.work import Work
 from headway.surfaces.cli.screen import Screen
 
 
@@ -19,8 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work = Work(project_of(args))
-    plan_id = work.take_in(args.plan, args.plan_id)
+    work, meant = work_of(args, project_of(args))
+    plan_id = work.take_in(meant)
     accepted = work.accept(plan_id, args.artifacts, everything=args.all, reason=args.reason)
     screen.answer({"plan_id": plan_id, "accepted": accepted})
     screen.say(f"Accepted {len(accepted)}: {', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}")

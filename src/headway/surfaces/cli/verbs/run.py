@@ -13,9 +13,10 @@ from typing import Any
 
 from headway.engine.result import Options
 from headway.surfaces.cli.lines import Lines
+from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, project_of
-from headway.work import Work
 from headway.surfaces.cli.screen import Screen
+from headway.work import Meant, Work
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,13 +52,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work = Work(project_of(args))
-    plan_id = work.take_in(args.plan, args.plan_id, take=args.take or "", variables=_variables(args.set))
+    work, meant = work_of(args, project_of(args))
+    variables = _variables(args.set)
     if args.preview:
-        return _preview(work, plan_id, args, screen)
+        return _preview(work, meant, args, screen)
+    plan_id = work.take_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
     with asked:
-        result = work.run(plan_id, _options(args), reporter=Lines(screen, verbose=args.verbose), stop=asked.why)
+        result = work.run(
+            plan_id,
+            _options(args),
+            reporter=Lines(screen, verbose=args.verbose),
+            functions=meant.functions,
+            stop=asked.why,
+        )
     screen.answer(result.to_dict())
     return result.exit_code
 
@@ -87,10 +95,10 @@ def _variables(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _preview(work: Work, plan_id: str, args: Any, screen: Screen) -> int:
-    preview = work.preview(plan_id, _options(args))
+def _preview(work: Work, meant: Meant, args: Any, screen: Screen) -> int:
+    preview = work.preview(meant, _options(args))
     stale, kept = preview.stale, len(preview.selected) - len(preview.stale)
-    screen.answer({"plan_id": plan_id, "stale": {a: r.to_dict() for a, r in stale.items()}, "kept": kept})
+    screen.answer({"plan_id": meant.plan_id, "stale": {a: r.to_dict() for a, r in stale.items()}, "kept": kept})
     for number, wave in enumerate(preview.judged.judge.graph.waves(), 1):
         for artifact_id in wave:
             if artifact_id in stale:

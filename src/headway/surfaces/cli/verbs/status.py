@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
-from headway.work import Work
+from headway.surfaces.cli.meant import work_of
+from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of
 from headway.surfaces.cli.screen import Screen
 
 SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    project = project_of(args)
-    document = Work(project).status(plan_of(args, project), at=args.at)
+    work, meant = work_of(args, project_of(args))
+    document = work.status(meant, at=args.at)
     screen.answer(document)
     artifacts = document["artifacts"]
     done = document["progress"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from headway.surfaces.cli.options import add_json, add_plan, plan_of, project_of
-from headway.work import Work
+from headway.surfaces.cli.meant import work_of
+from headway.surfaces.cli.options import add_json, add_plan, project_of
 from headway.surfaces.cli.screen import Screen
 
 
@@ -17,8 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    project = project_of(args)
-    found = Work(project).why(plan_of(args, project), args.artifact)
+    work, meant = work_of(args, project_of(args))
+    found = work.why(meant, args.artifact)
     screen.answer(found)
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":

@@ -1,0 +1,19 @@
+"""Which plan the arguments of a verb mean, whatever it is written in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.project import Project
+from headway.work import Meant, Work
+
+
+def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
+    """The work on the plan that the arguments name, by file (YAML, JSON or Python), by id, or by default."""
+    work = Work(project)
+    file = args.plan or (None if args.plan_id else project.find_default_file())
+    if file is not None and file.partition(":")[0].endswith(".py"):
+        from headway.authoring import load_plan
+
+        return work, load_plan(file, project).meant(args.plan_id)
+    return work, work.meant(args.plan, args.plan_id)

@@ -1,0 +1,127 @@
+"""Events as lines and back: the exact bytes, what verifies, and what only a newer Headway understands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core import codec
+from headway.core.events import EVENTS, GoalChanged, PlanCreated, Unknown
+from headway.core.plan import PlanSpec
+from headway.core.state import State
+from headway.errors import FormatTooNew
+from tests.unit.core.lives import Intent, lived, lives
+
+LINE, HASH = codec.encode(GoalChanged(goal="g"), seq=7, ts="2026-01-01T00:00:00.000000Z", by="cli", prev="a" * 32)
+
+
+def sealed(body: bytes) -> bytes:
+    """A line over these bytes."""
+    return body + b',"hash":"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"}'
+
+
+def test_a_line_has_the_documented_bytes() -> None:
+    """Key order, no blanks, the link and the hash at the end."""
+    body = (
+        b'{"v":1,"seq":7,"ts":"2026-01-01T00:00:00.000000Z","type":"goal_changed","by":"cli","data":{"goal":"g"},'
+        b'"prev":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"'
+    )
+    assert sealed(body) == LINE
+    assert codec.seal(LINE) == HASH
+    assert codec.link(LINE) == "a" * 32
+    assert json.loads(LINE)["hash"] == HASH
+
+
+@given(lives)
+def test_every_event_and_every_state_comes_back_as_it_was(intents: list[Intent]) -> None:
+    """Encoding and decoding lose nothing, whatever the commands put into them."""
+    life = lived(intents)
+    for record in life.records:
+        line, digest = codec.encode(record.event, seq=record.seq, ts=record.ts, by=record.by, prev=record.prev)
+        assert b"\n" not in line
+        assert digest == record.hash
+        assert codec.decode(line) == record
+        assert codec.peek(line) == (record.seq, record.event.type)
+    if life.state is not None:
+        assert codec.decode_state(codec.encode_state(life.state)) == life.state
+
+
+@given(st.text(), st.text(), st.text())
+def test_any_text_survives(goal: str, by: str, plan: str) -> None:
+    """Line feeds, quotes, NULs and hash-like text inside an event do not disturb the framing."""
+    event = PlanCreated(format=1, plan_id=plan, project_id='"}', plan=PlanSpec(goal=goal))
+    line, digest = codec.encode(event, seq=1, ts="t", by=by, prev=codec.START)
+    assert b"\n" not in line
+    assert codec.seal(line) == digest
+    record = codec.decode(line)
+    assert (record.event, record.by) == (event, by)
+
+
+@given(st.integers(0, len(LINE) - 1), st.integers(1, 255))
+def test_no_changed_byte_verifies(index: int, mask: int) -> None:
+    """The hash covers every byte before it, and its own framing is strict."""
+    assert codec.seal(LINE[:index] + bytes([LINE[index] ^ mask]) + LINE[index + 1 :]) is None
+
+
+@given(st.binary(max_size=200))
+def test_other_bytes_never_verify(data: bytes) -> None:
+    """Arbitrary bytes are not a line, and looking at them never fails."""
+    assert codec.seal(data) is None
+    assert codec.seal(data + LINE) is None or not data
+    assert codec.seal(LINE + data) is None or not data
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'"v":1', b'"v":2'),
+        (b'"type":"goal_changed"', b'"type":"goal_sold"'),
+        (b'"goal":"g"', b'"goal":7'),
+        (b'"goal":"g"', b'"goal":"g","more":1'),
+        (b'"by":"cli"', b'"by":"cli","mood":"fine"'),
+        (b'"seq":7', b'"seq":"seven"'),
+        (b'"data":{"goal":"g"}', b'"data":' + b"[" * 5000 + b"]" * 5000),
+    ],
+)
+def test_what_verifies_and_is_not_understood_is_a_version_error(change: tuple[bytes, bytes]) -> None:
+    """Unknown version, type or shape: written by a newer Headway, and said so."""
+    body = LINE[: -codec.SEAL_LENGTH].replace(*change)
+    line = sealed(body)
+    assert codec.seal(line) is not None
+    with pytest.raises(FormatTooNew):
+        codec.decode(line)
+
+
+def test_a_first_line_of_a_newer_format_is_a_version_error() -> None:
+    """The format's number is in the first line's data."""
+    event = PlanCreated(format=2, plan_id="p", project_id="q", plan=PlanSpec(goal="g"))
+    line, _ = codec.encode(event, seq=1, ts="t", by="b", prev=codec.START)
+    with pytest.raises(FormatTooNew):
+        codec.decode(line)
+
+
+def test_an_optional_event_of_a_newer_version_is_kept_as_it_is() -> None:
+    """It can be skipped, and written again with the same bytes."""
+    body = LINE[: -codec.SEAL_LENGTH].replace(b'"goal_changed","by":"cli"', b'"cheered","by":"cli","opt":true')
+    record = codec.decode(sealed(body))
+    assert isinstance(record.event, Unknown)
+    assert record.event.name == "cheered"
+    again, _ = codec.encode(record.event, seq=7, ts=record.ts, by="cli", prev=record.prev)
+    assert again == sealed(body)
+
+
+def test_a_state_of_a_newer_shape_is_a_version_error() -> None:
+    """A snapshot with fields that are not known here is not read in part."""
+    encoded = codec.encode_state(State(plan_id="p", project_id="q"))
+    with pytest.raises(FormatTooNew):
+        codec.decode_state(encoded[:-1] + b',"mood":"fine"}')
+
+
+def test_every_event_has_a_name_of_its_own() -> None:
+    """Types are in the past tense, lower case, and none is used twice."""
+    assert all(name == cls.type and name.replace("_", "").isalpha() and name.islower() for name, cls in EVENTS.items())
+    assert len(set(EVENTS.values())) == len(EVENTS)

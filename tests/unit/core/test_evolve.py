@@ -1,0 +1,146 @@
+"""Facts fold: whatever `decide` allowed can be replayed, from any snapshot, and every derived figure is right."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core import codec
+from headway.core.decide import Rejection
+from headway.core.events import GoalChanged, LedgerRotated, PlanCreated, Record, Snapshot
+from headway.core.evolve import apply, evolve, fold, replay
+from headway.core.lifecycle import all_done, progress, recorded_status, statuses
+from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.state import Position, State
+from tests.unit.core.lives import Intent, Life, lived, lives
+
+
+@given(lives)
+def test_whatever_decide_allowed_can_be_replayed(intents: list[Intent]) -> None:
+    """Folding the events from the first gives the state that the commands led to."""
+    life = lived(intents)
+    assert fold(None, life.records) == life.state
+    assert [record.seq for record in life.records] == list(range(1, len(life.records) + 1))
+
+
+@given(lives, st.integers(0, 60))
+def test_a_snapshot_and_its_tail_equal_the_whole(intents: list[Intent], at: int) -> None:
+    """Whoever starts from an encoded state and goes on ends where everybody else does, byte for byte."""
+    life = lived(intents)
+    at = min(at, len(life.records) - 1)
+    early = fold(None, life.records[: at + 1])
+    assert early is not None
+    late = fold(codec.decode_state(codec.encode_state(early)), life.records[at + 1 :])
+    assert late is not None
+    assert life.state is not None
+    assert codec.encode_state(late) == codec.encode_state(life.state)
+
+
+@given(lives)
+def test_evolve_leaves_its_argument_alone(intents: list[Intent]) -> None:
+    """The pure function and the one that works in place agree, and the pure one touches nothing."""
+    records = lived(intents).records
+    state: State | None = None
+    for record in records:
+        before = codec.encode_state(state) if state else b""
+        after = evolve(state, record)
+        assert (codec.encode_state(state) if state else b"") == before
+        assert apply(state.copy() if state else None, record) == after
+        state = after
+
+
+@given(lives)
+def test_derived_figures_equal_a_naive_count(intents: list[Intent]) -> None:
+    """Open artifacts per milestone, progress and completeness are what counting from scratch gives, at every event."""
+    life = Life()
+    for intent in intents:
+        life.do(intent(life.state))
+        state = life.state
+        if state is None:
+            continue
+        done = {a for a in state.artifacts if recorded_status(state, a) in ("complete", "skipped")}
+        assert progress(state) == (len(done), len(state.artifacts))
+        assert all_done(state) == (bool(state.artifacts) and len(done) == len(state.artifacts))
+        naive: dict[str, int] = {}
+        for spec in state.artifacts.values():
+            if spec.milestone and spec.id not in done:
+                naive[spec.milestone] = naive.get(spec.milestone, 0) + 1
+        assert {m: n for m, n in state.open.items() if n} == naive
+        assert not set(state.completed) & set(state.skipped)
+        for aspect in (state.completed, state.failed, state.skipped, state.claims, state.uncertain, state.steps):
+            assert set(aspect) <= set(state.artifacts)
+
+
+@given(lives)
+def test_statuses_equal_a_naive_fixpoint(intents: list[Intent]) -> None:
+    """Blocked is what is pending behind something failed, missing or blocked."""
+    state = lived(intents).state
+    if state is None:
+        return
+    naive = {a: recorded_status(state, a) for a in state.artifacts}
+    for _ in state.artifacts:
+        for spec in state.artifacts.values():
+            behind = [naive.get(r, "failed") for r in spec.requires]
+            if naive[spec.id] == "pending" and ("failed" in behind or "blocked" in behind):
+                naive[spec.id] = "blocked"
+    assert statuses(state) == naive
+
+
+@given(lives)
+def test_a_refused_command_changes_nothing(intents: list[Intent]) -> None:
+    """Neither a rejection nor a decision without events leaves a trace in the state."""
+    life = Life()
+    for intent in intents:
+        before = codec.encode_state(life.state) if life.state else b""
+        outcome = life.do(intent(life.state))
+        if isinstance(outcome, Rejection) or not outcome:
+            assert (codec.encode_state(life.state) if life.state else b"") == before
+        if isinstance(outcome, Rejection):
+            assert outcome.code
+            assert outcome.message
+            assert outcome.hint
+
+
+# What a fold does with a ledger that is not whole.
+
+
+def chain(*events: object) -> list[Record]:
+    """Records of these events."""
+    records: list[Record] = []
+    for event in events:
+        last = records[-1].position if records else Position(0, codec.START)
+        line, _ = codec.encode(event, seq=last.seq + 1, ts="2026-01-01T00:00:00Z", by="t", prev=last.hash)  # type: ignore[arg-type]  # events
+        records.append(codec.decode(line))
+    return records
+
+
+CREATED = PlanCreated(format=1, plan_id="p", project_id="q", plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="a"),)))
+
+
+def snapshot_of(records: list[Record]) -> Snapshot:
+    """The state after these records."""
+    state = fold(None, records)
+    assert state is not None
+    encoded = codec.encode_state(state)
+    return Snapshot(state=msgspec.Raw(encoded), digest=codec.digest(encoded))
+
+
+def test_behind_a_hole_there_is_no_state_until_a_snapshot() -> None:
+    """Events that follow nothing known are not applied to something else."""
+    events = [CREATED, GoalChanged(goal="one"), GoalChanged(goal="two")]
+    events += [snapshot_of(chain(*events)), GoalChanged(goal="three")]
+    records = chain(*events)
+    holed = [records[0], *records[2:]]
+    goals = [state.goal if state else None for state, _ in replay(holed)]
+    assert goals == ["g", None, "two", "three"]
+
+
+def test_a_segment_whose_predecessors_were_dropped_folds_from_its_snapshot() -> None:
+    """The first line of a rotated ledger carries no state; the snapshot after it does."""
+    before = chain(CREATED, GoalChanged(goal="one"))
+    rotated = LedgerRotated(
+        format=1, plan_id="p", project_id="q", sealed=before[-1].position, segment="ledger.1.jsonl.gz"
+    )
+    records = chain(CREATED, GoalChanged(goal="one"), rotated, snapshot_of(before), GoalChanged(goal="two"))
+    assert fold(None, records[2:]) == fold(None, records)
