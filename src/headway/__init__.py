@@ -3,9 +3,7 @@
 Names are imported when they are first used: `import headway` costs next to nothing.
 """
 
-from headway.version import VERSION
-
-__version__ = VERSION
+from headway.version import VERSION as __version__  # noqa: F401, N811  # the name that tools look for
 
 TYPE_CHECKING = False  # `typing` itself would cost a third of a start
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """`python -m headway` is `headway`."""
 
-from headway.entry import main
+from headway.surfaces.cli.entry import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -17,7 +17,7 @@ from headway.errors import UsageError
 class Module:
     """One project file: its top-level names, and the statements that bind them."""
 
-    def __init__(self, path: str, source: str) -> None:
+    def __init__(self, path: str, source: bytes) -> None:
         self.path = path
         self.tree = ast.parse(source, filename=path)
         self.names: dict[str, list[ast.stmt]] = {}
@@ -58,7 +58,7 @@ class Code:
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
-        self.files: set[str] = set()
+        self.files: dict[str, str] = {}
         self.absent: set[str] = set()
         self._modules: dict[str, Module | None] = {}
         self._digests: dict[tuple[str, str], str] = {}
@@ -167,12 +167,14 @@ class Code:
 
     def _module(self, path: str) -> Module | None:
         if path not in self._modules:
-            self.files.add(path)
+            self._modules[path] = None
             try:
-                with open(path, encoding="utf-8") as file:
-                    self._modules[path] = Module(path, file.read())
+                with open(path, "rb") as file:
+                    data = file.read()
+                self.files[path] = hashlib.sha256(data).hexdigest()
+                self._modules[path] = Module(path, data)
             except (OSError, SyntaxError, ValueError):
-                self._modules[path] = None
+                self.files.setdefault(path, "")
         return self._modules[path]
 
 

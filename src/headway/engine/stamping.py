@@ -29,8 +29,7 @@ def leave(
     plan = state.proposal.path
     if not os.path.isfile(os.path.join(root, plan)):
         return False
-    paths = _files(judge, root, plan)
-    files = _settled(judge, paths)
+    files = _settled(judge, _files(judge, root, plan))
     if files is None:
         stamp.forget(home, plan)
         return False
@@ -65,48 +64,44 @@ def _all_is_well(judge: Judge) -> bool:
     return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
 
 
-def _files(judge: Judge, root: str, plan: str) -> list[str]:
-    found = {plan: None}
-    for config in CONFIGS:
-        if os.path.isfile(os.path.join(root, config)):
-            found[config] = None
-    for artifact_id, done in judge.state.completed.items():
+def _files(judge: Judge, root: str, plan: str) -> dict[str, str]:
+    """Every file that the verdict depended on, with the digest that it had then ("" for whatever it had)."""
+    state = judge.state
+    found = {config: "" for config in CONFIGS if os.path.isfile(os.path.join(root, config))}
+    for artifact_id, done in state.completed.items():
         for output in done.outputs:
             if output.kind == "tree":
-                found.update(
-                    dict.fromkeys(f"{output.path.rstrip('/')}/{n}" for n, _ in judge.observer.tree(output.path))
-                )
-            elif output.path:
-                found[output.path] = None
-        found.update(dict.fromkeys(judge.sources.get(artifact_id, ())))
-    found.update(dict.fromkeys(os.path.relpath(path, root) for path in judge.code.files))
-    return list(found)
+                found |= {f"{output.path.rstrip('/')}/{name}": "" for name, _ in judge.observer.tree(output.path)}
+            elif output.path and judge.shared.is_last(artifact_id, output.path):
+                found[output.path] = output.digest
+        if artifact_id in judge.now:
+            found |= judge.now[artifact_id].sources
+    found |= {os.path.relpath(path, root): digest for path, digest in judge.code.files.items()}
+    return {**found, plan: state.proposal.source if state.proposal else ""}
 
 
-def _settled(judge: Judge, paths: list[str]) -> dict[str, tuple[int, int, int, int]] | None:
-    """The stats at which these files were judged. A file touched around that moment is looked at once more."""
+def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, int, int]] | None:
+    """The stats of these files, if each still is what it was when it was judged and has come to rest since."""
     observer = judge.observer
-    doubtful = []
-    for path in paths:
-        entry = observer.entries.get(path)
-        if entry is None or not entry.sure():
-            doubtful.append(path)
-    if doubtful:
-        time.sleep(RACY_NS / 1e9 * 1.5)
-    for path in doubtful:
-        before = observer.entries.get(path)
-        seen = observer.look(path)
-        if not seen.digest or (before is not None and before.digest != seen.digest):
-            return None
+    rested = False
     found = {}
-    for path in paths:
+    for path, digest in files.items():
+        seen = observer.look(path)
+        if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
+            return None
         entry = observer.entries.get(path)
         if entry is None:
             link = os.lstat(os.path.join(observer.root, path))
             found[path] = (link.st_size, link.st_mtime_ns, link.st_ctime_ns, link.st_ino)
             continue
         if not entry.sure():
-            return None
+            if not rested:
+                time.sleep(RACY_NS / 1e9 * 1.5)
+                rested = True
+            again = observer.look(path)
+            entry = observer.entries[path]
+            if again.digest != seen.digest or not entry.sure():
+                return None
         size, mtime, ctime, inode = entry.stat
         found[path] = (size, mtime, ctime, inode)
     return found
