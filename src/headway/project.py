@@ -372,7 +372,9 @@ class Project:
         return named or hash_goal(plan.goal)
 
     def _id_in_file(self, path: str) -> str:
-        """The id of a file's plan: from its first line where that is plain, so that no parser need be loaded."""
+        """The id of a file's plan: from the line that says so where that is plain, so that no parser need be loaded."""
+        if path.partition(":")[0].endswith(".py"):
+            return self._id_of_python(path)
         data = read_given(path)
         plain = _ID_LINE.search(data) if not path.endswith(".json") else None
         if plain:
@@ -384,6 +386,14 @@ class Project:
         if parsed.plan is None:
             raise PlanInvalid(parsed.problems, where=name)
         return self._plan_id(parsed.plan, None, name, parsed.problems)
+
+    def _id_of_python(self, reference: str) -> str:
+        """The plan that was last taken in from this file: looking at a plan runs nobody's code."""
+        name = self._shown(reference)
+        for execution in self.store.list_recent(None):
+            if execution.state.proposal is not None and execution.state.proposal.path == name:
+                return execution.plan_id
+        raise NotFound(f"The plan of {name} is not saved yet", hint="headway plans new saves it", code="plan.none")
 
     def _shown(self, path: str) -> str:
         """A path as it is recorded: relative to the project where it is inside, and by its name where it is not."""

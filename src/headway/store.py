@@ -301,8 +301,8 @@ class PlanStore:
         there = [entry for entry in found if entry.execution or entry.error]
         return sorted(there, key=lambda e: e.execution.updated_at if e.execution else "", reverse=True)
 
-    def list_recent(self, limit: int = 10) -> list[SavedExecution]:
-        """The plans that were touched last."""
+    def list_recent(self, limit: int | None = 10) -> list[SavedExecution]:
+        """The plans that were touched last; all of them without a limit."""
         return [entry.execution for entry in self.list_all() if entry.execution][:limit]
 
     def versions(self, plan_id: str) -> list[PlanVersion]:

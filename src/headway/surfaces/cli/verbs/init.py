@@ -32,9 +32,9 @@ artifacts:
     run: "(echo '# Files'; cat {{inputs.count}} {{inputs.listing}}) > {{output}}"
 """
 NEXT = {
-    "headway plans new": "save the plan",
-    "headway plans show": "look at it",
-    "headway log": "see what was recorded",
+    "headway run": "make what it asks for",
+    "headway status": "see where it stands",
+    "headway why report": "see why something is made again, or not",
 }
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
+from headway.project import Project, Saved
 from headway.projections.saved_execution import SavedExecution
 from headway.projections.story import count, sentence
 from headway.store import Listed
@@ -27,7 +28,7 @@ SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "�
 def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = verbs.add_parser("new", help="save a plan file, or take in what changed in it")
-    new.add_argument("file", metavar="FILE", nargs="?", help="a plan file (default: headway.yaml)")
+    new.add_argument("file", metavar="FILE", nargs="?", help="a plan file, YAML, JSON or Python (default: headway.yaml)")
     new.add_argument("--plan-id", metavar="ID", help="the plan's id, where the file has none")
     new.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
     add_project(new)
@@ -57,8 +58,7 @@ def run(args: Any, screen: Screen) -> int:
 
 def _new(args: Any, screen: Screen) -> int:
     project = project_of(args, screen)
-    path = args.file or project.default_file()
-    saved = project.save_plan(path, plan_id=args.plan_id, take=args.take or "")
+    saved = _taken_in(args.file or project.default_file(), args, project)
     state = saved.execution.state
     screen.answer(
         {
@@ -79,6 +79,17 @@ def _new(args: Any, screen: Screen) -> int:
     _warn(saved.problems, screen)
     screen.note("It is saved as a draft and does not run. Correct the file, then: headway plans new")
     return 2
+
+
+def _taken_in(path: str, args: Any, project: Project) -> Saved:
+    take = args.take or ""
+    if not path.partition(":")[0].endswith(".py"):
+        return project.save_plan(path, plan_id=args.plan_id, take=take)
+    from headway.authoring import load_plan
+
+    _, plan, name, source, _ = load_plan(path, project).meant(args.plan_id)
+    assert plan is not None, "Python code proposes a plan"
+    return project.take_in(plan, name=name, source=source, plan_id=args.plan_id, take=take)
 
 
 # List.
