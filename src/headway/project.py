@@ -106,6 +106,15 @@ class Project:
             )
         return recent[0].plan_id
 
+    def unfinished(self) -> str:
+        """The plan touched last among those that are not complete or closed."""
+        open_ = [e for e in self.store.list_recent(1000) if e.status not in ("complete", "closed")]
+        if not open_:
+            raise NotFound(
+                "Every plan is finished", hint="headway run checks whether anything is stale", code="plan.finished"
+            )
+        return open_[0].plan_id
+
     def folder(self, plan_id: str) -> PlanFolder:
         """A plan's folder; the plan must exist."""
         folder = self.store.folder(plan_id)

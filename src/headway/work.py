@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headway.core.codec import digest
-from headway.core.commands import AcceptOutput, ChangePlan
+from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
+from headway.core.events import ArtifactCompleted, OutputAccepted
 from headway.core.freshness import Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import Proposal
+from headway.core.state import Completion, Proposal
+from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
-from headway.errors import PlanInvalid, UsageError
+from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
 from headway.files.outputs import Outputs
 from headway.project import Project
 
@@ -163,6 +165,54 @@ class Work:
                 command = AcceptOutput(id=artifact_id, outputs=found, fp=fp, reason=reason)
                 writer.execute(command, by=self.project.by, wait=False)
         return order
+
+    def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
+        """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept."""
+        judged = self.session.judge(plan_id, writable=True)
+        state, judge = judged.execution.state, judged.judge
+        artifact_id = self.session.resolve(state, [word])[0]
+        outputs = Outputs(self.project.root, self.project.blobs, judge.observer)
+        earlier = self._earlier(plan_id, artifact_id, at, judge)
+        if not all(outputs.readable(output) for output in earlier.outputs):
+            raise BlobDamaged(
+                f"The bytes of {artifact_id} at event {earlier.seq} are not here any more",
+                hint=f"headway run --rerun {artifact_id} makes it anew",
+                code="blob.missing",
+            )
+        with self.project.folder(plan_id).writing() as writer:
+            kept = outputs.capture(o.path for o in earlier.outputs if o.path)
+            unnamed = tuple(o for o in kept if not judge.history.names(o.digest))
+            if unnamed:
+                writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
+            for output in earlier.outputs:
+                outputs.restore(output)
+            why = reason or f"restored from event {earlier.seq}"
+            fp = judge.fingerprint(artifact_id)
+            writer.execute(AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why), by=self.project.by)
+        return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
+
+    def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:
+        """The completion to go back to: as of an event, or the newest that differs from what is on disk."""
+        if at is not None:
+            found = self.project.show(plan_id, at=at).state.completed.get(artifact_id)
+            if found is not None and found.outputs:
+                return found
+        else:
+            done = [
+                Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
+                for r in self.project.log(plan_id)
+                if isinstance(r.event, (ArtifactCompleted, OutputAccepted)) and r.event.id == artifact_id
+            ]
+            for completion in reversed(done):
+                if any(
+                    o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in completion.outputs
+                ):
+                    return completion
+        raise NotFound(
+            f"There is no earlier output of {artifact_id} that differs",
+            hint="headway log shows when it was made",
+            code="restore.none",
+        )
 
     def _proposal(self, plan_id: str) -> Proposal | None:
         found = self.project.store.folder(plan_id).load()

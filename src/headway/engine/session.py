@@ -15,11 +15,12 @@ from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, State
 from headway.engine import scheduler_lock, stamping
+from headway.engine.gc import sweep
 from headway.engine.history import History
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
-from headway.errors import NotFound, PlanInvalid, UsageError
+from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.cache import Cache
 from headway.files.observe import Observer
 from headway.files.outputs import Outputs
@@ -171,6 +172,9 @@ class Session:
                 folder.files.refresh(SavedExecution(writer.state, writer.position), VIEWS + CHECKPOINT)
         if result.ok and selected == set(state.artifacts):
             self._leave_stamp(folder, judge)
+        if self.store.blobs.crowded:
+            with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
+                sweep(self.store)
         return result
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge) -> None:

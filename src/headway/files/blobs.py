@@ -12,14 +12,20 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from headway.disk import REAL, Disk, make_folders, sync_folders, write_all, write_file
-from headway.errors import BlobDamaged, StorageFailed
+from headway.errors import BlobDamaged, StorageFailed, TryLater
+
+MANY_PACKS = 40
+"""So many writers later it is time to sweep: each of them left a pack."""
+
+LOCK = "lock"
+"""Writers share it; whoever sweeps has it alone."""
 
 LARGE = 256 * 1024
 """From this size on a blob is a file of its own: copying it into a pack would gain nothing."""
@@ -41,6 +47,14 @@ class Place(NamedTuple):
     pack: str
     offset: int
     size: int
+
+
+class Swept(NamedTuple):
+    """What sweeping kept and freed."""
+
+    kept: int
+    freed: int
+    bytes: int
 
 
 class _Index(msgspec.Struct):
@@ -68,6 +82,7 @@ class Blobs:
         self._fresh = False
         self._stopped = ""
         self._pid = os.getpid()
+        self._share = -1
         self._mutex = threading.RLock()
         self._syncing = threading.Lock()
 
@@ -77,6 +92,8 @@ class Blobs:
         """Keep these bytes; their name. Durable after `sync`."""
         name = hashlib.sha256(data).hexdigest()
         with self._mutex:
+            if self._share < 0 or self._pid != os.getpid():
+                self._take_share()
             if not self._is_sound(name, len(data)):
                 self._write_large(name, data) if len(data) >= LARGE else self._write_packed(name, data)
                 self._sound.add(name)
@@ -102,8 +119,77 @@ class Blobs:
                     hint="check the disk, then headway doctor",
                 ) from error
 
+    @property
+    def crowded(self) -> bool:
+        """Whether there are so many packs that sweeping is due."""
+        return len(self._packs()) >= MANY_PACKS
+
+    def sweep(self, live: set[str], *, dry_run: bool) -> Swept:
+        """Delete every blob that is not named. Not while anybody writes: what they found here must stay."""
+        self.close()
+        if not os.path.isdir(self.folder):
+            return Swept(0, 0, 0)
+        with self._alone():
+            self._forget()
+            self._learn()
+            dead = {name: size for name, size in self.names() if name not in live}
+            if (dead or len(self._packs()) >= MANY_PACKS) and not dry_run:
+                self._drop(dead.keys())
+                self._forget()
+            self._sound.clear()
+            total = sum(1 for _ in self.names()) - (len(dead) if dry_run else 0)
+        return Swept(total, len(dead), sum(dead.values()))
+
+    def _drop(self, dead: Collection[str]) -> None:
+        """Write what is kept into one pack, durably, before the old ones go."""
+        packs = self._packs()
+        live = {name: place for name, place in self._places.items() if name not in dead}
+        if live:
+            target = os.path.join(self.folder, f"{os.getpid()}-{os.urandom(6).hex()}.pack")
+            write_file(self._disk, target, self._copies(live), durable=True)
+        for pack in packs:
+            for path in (f"{pack}.index", pack):
+                with suppress(FileNotFoundError):
+                    self._disk.remove(os.path.join(self.folder, path))
+        for name, path in list(self._large_files()):
+            if name in dead:
+                self._disk.remove(path)
+
+    def _copies(self, live: Mapping[str, Place]) -> Iterator[bytes]:
+        for name in sorted(live, key=lambda name: live[name]):
+            yield b"%s %d\n%s\n" % (name.encode(), live[name].size, self.get(name))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise TryLater(
+                "Somebody is writing blobs", hint="try again when no run is under way", code="blob.busy"
+            ) from error
+        finally:
+            os.close(fd)
+
+    def _take_share(self) -> None:
+        """As long as this process writes, nobody sweeps."""
+        try:
+            make_folders(self._disk, self.folder)
+            fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _refused(error) from error
+        with suppress(OSError):  # a file system without locks: then sweeping is the user's own risk
+            fcntl.flock(fd, fcntl.LOCK_SH)
+        self._share = fd
+        self._forget()
+        self._sound.clear()
+
     def close(self) -> None:
         """Sync, leave an index behind and let go of the pack; the next writer begins one of its own."""
+        if self._share >= 0 and self._pid == os.getpid():
+            os.close(self._share)
+            self._share = -1
         if self._fd < 0 or self._pid != os.getpid():
             return
         try:

@@ -59,7 +59,7 @@ class Outputs:
         try:
             data = self.blobs.get(output.digest)
             if output.kind == "tree":
-                for _, digest, _ in _lines(data):
+                for _, digest, _ in members(data):
                     self.blobs.get(digest)
         except BlobDamaged:
             return False
@@ -169,7 +169,7 @@ class Outputs:
 
     def _restore_tree(self, output: Output) -> None:
         base = output.path.rstrip("/")
-        wanted = {name: (kind, digest) for kind, digest, name in _lines(self.blobs.get(output.digest))}
+        wanted = {name: (kind, digest) for kind, digest, name in members(self.blobs.get(output.digest))}
         if os.path.isdir(self._full(base)):
             for name, _ in list(self.observer.tree(base)):
                 if name not in wanted:
@@ -194,8 +194,8 @@ class Outputs:
         return os.path.join(self.root, path)
 
 
-def _lines(manifest: bytes) -> list[tuple[str, str, str]]:
-    """A manifest's lines: kind, digest and name."""
+def members(manifest: bytes) -> list[tuple[str, str, str]]:
+    """What a folder holds, by its manifest: kind, digest and name of each file."""
     found = []
     for line in manifest.split(b"\n")[1:-1]:
         kind, digest, name = line.split(b" ", 2)

@@ -28,7 +28,9 @@ SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "�
 def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     new = verbs.add_parser("new", help="save a plan file, or take in what changed in it")
-    new.add_argument("file", metavar="FILE", nargs="?", help="a plan file, YAML, JSON or Python (default: headway.yaml)")
+    new.add_argument(
+        "file", metavar="FILE", nargs="?", help="a plan file, YAML, JSON or Python (default: headway.yaml)"
+    )
     new.add_argument("--plan-id", metavar="ID", help="the plan's id, where the file has none")
     new.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
     add_project(new)

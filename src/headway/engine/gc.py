@@ -1,0 +1,69 @@
+"""Freeing space: which blobs something still needs, and deleting the rest.
+
+Kept always: what every artifact's current completion names, whatever a person wrote (`edit_preserved`), what plan files
+proposed, and unfinished steps. Older completions are kept for a while: going back to them costs nothing until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from headway.core import events as ev
+from headway.core.state import Output, State
+from headway.errors import BlobDamaged
+from headway.files.blobs import Blobs, Swept
+from headway.files.outputs import members
+from headway.store import PlanStore
+
+KEEP_DAYS = 30.0
+
+
+def sweep(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Swept:
+    """Delete blobs that nothing needs. A ledger that cannot be read refuses: nobody knows what it names."""
+    since = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat()
+    live: set[str] = set()
+    for plan_id in store.ids():
+        folder = store.folder(plan_id)
+        execution = folder.load()
+        if execution is None:
+            continue
+        live.update(_named_by_state(execution.state, store.blobs))
+        for record in folder.history():
+            live.update(_named_by_event(record, since, store.blobs))
+    return store.blobs.sweep(live, dry_run=dry_run)
+
+
+def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
+    for done in state.completed.values():
+        yield from _outputs(done.outputs, blobs)
+        yield from (done.stdout, done.stderr)
+    for skip in state.skipped.values():
+        yield from _outputs(skip.last.outputs if skip.last else (), blobs)
+    for failure in state.failed.values():
+        yield from _outputs(failure.left, blobs)
+        yield from (failure.stdout, failure.stderr)
+    for steps in state.steps.values():
+        yield from (step.blob for step in steps.values())
+    if state.proposal is not None:
+        yield state.proposal.blob
+
+
+def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str]:
+    event = record.event
+    recent = record.ts >= since
+    if isinstance(event, ev.EditPreserved) or (recent and isinstance(event, ev.ArtifactCompleted | ev.OutputAccepted)):
+        yield from _outputs(event.outputs, blobs)
+    elif recent and isinstance(event, ev.ProposalTaken):
+        yield event.proposal.blob
+
+
+def _outputs(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:
+    """The blobs of outputs; of a folder also everything in it."""
+    for output in outputs:
+        yield output.digest
+        if output.kind == "tree":
+            try:
+                yield from (digest for _, digest, _ in members(blobs.get(output.digest)))
+            except BlobDamaged:
+                continue

@@ -1,0 +1,29 @@
+"""Bring an earlier output of an artifact back, from its blob. What stands there now is kept first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from headway.surfaces.cli.meant import work_of
+from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.screen import Screen
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
+    parser.add_argument(
+        "--at", type=int, metavar="SEQ", help="as it was at this event (default: the newest that differs)"
+    )
+    parser.add_argument("--reason", default="", help="why, for the record")
+    add_plan(parser)
+    add_json(parser)
+
+
+def run(args: Any, screen: Screen) -> int:
+    work, meant = work_of(args, project_of(args))
+    plan_id = work.take_in(meant)
+    restored = work.restore(plan_id, args.artifact, at=args.at, reason=args.reason)
+    screen.answer({"plan_id": plan_id, **restored})
+    screen.say(f"Restored {restored['artifact']} as of event {restored['seq']}: {', '.join(restored['paths'])}")
+    return 0

@@ -1,0 +1,255 @@
+"""Bytes by their digest: kept once, verified on every read, and found again whatever happens to the index."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.errors import BlobDamaged, StorageFailed
+from headway.files import blobs as blobs_module
+from headway.files.blobs import LARGE, Blobs
+from headway.testing import FailingDisk
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the blobs are; nobody has made it yet."""
+    return tmp_path / ".headway" / "blobs"
+
+
+def digest(data: bytes) -> str:
+    """The name of these bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def packs(folder: Path) -> list[Path]:
+    """The packs, by name."""
+    return sorted(folder.glob("*.pack"))
+
+
+@given(st.lists(st.binary(max_size=300), max_size=20))
+def test_what_was_put_can_be_had(tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]) -> None:
+    """By whoever looks: the same object, another one, and one that knows no index. Every name is the sha256."""
+    folder = tmp_path_factory.mktemp("blobs")
+    blobs = Blobs(str(folder))
+    names = [blobs.put(data) for data in contents]
+    blobs.sync()
+    assert names == [digest(data) for data in contents]
+    for reader in (blobs, Blobs(str(folder))):
+        assert [reader.get(name) for name in names] == contents
+        assert dict(reader.names()) == {digest(data): len(data) for data in contents}
+        assert list(reader.verify()) == []
+    blobs.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, LARGE - 1, LARGE, LARGE + 1])
+def test_size_decides_only_where_bytes_are_kept(folder: Path, size: int) -> None:
+    """Small ones share a pack, large ones are files of their own."""
+    blobs = Blobs(str(folder))
+    data = os.urandom(size)
+    name = blobs.put(data)
+    blobs.sync()
+    assert Blobs(str(folder)).get(name) == data
+    assert (folder / name[:2] / name).exists() == (size >= LARGE)
+    assert Blobs(str(folder)).has(name)
+    assert not blobs.has(digest(b"something else"))
+
+
+def test_the_same_bytes_are_kept_once(folder: Path) -> None:
+    """Within a process and by the next one."""
+    blobs = Blobs(str(folder))
+    for _ in range(3):
+        blobs.put(b"same")
+    blobs.close()
+    again = Blobs(str(folder))
+    again.put(b"same")
+    again.put(b"S" * LARGE)
+    again.put(b"S" * LARGE)
+    again.close()
+    assert sum(path.stat().st_size for path in packs(folder)) == len(digest(b"")) + len(" 4\nsame\n")
+
+
+def test_two_writers_have_packs_of_their_own(folder: Path) -> None:
+    """Neither waits for the other, and each finds what the other put."""
+    one, two = Blobs(str(folder)), Blobs(str(folder))
+    a, b = one.put(b"one"), two.put(b"two")
+    one.sync()
+    two.sync()
+    assert len(packs(folder)) == 2
+    assert (one.get(b), two.get(a)) == (b"two", b"one")
+
+
+def test_a_pack_describes_itself(folder: Path) -> None:
+    """Name, size, bytes: readable without anything else."""
+    blobs = Blobs(str(folder))
+    blobs.put(b"a\nb")
+    blobs.close()
+    assert packs(folder)[0].read_bytes() == f"{digest(b'a' + b'\n' + b'b')} 3\na\nb\n".encode()
+
+
+@pytest.mark.parametrize("index", ["deleted", "empty", "wrong places", "too long"])
+def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
+    """It costs time and nothing else."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 3)
+    blobs = Blobs(str(folder))
+    names = {blobs.put(b"%d" % n): b"%d" % n for n in range(10, 30)}
+    blobs.close()
+    path = next(folder.glob("*.index"))
+    text = path.read_bytes()
+    if index == "deleted":
+        path.unlink()
+    else:
+        changed = {
+            "empty": b"",
+            "wrong places": text.replace(b":[67", b":[68"),
+            "too long": text.replace(b'"read_to":', b'"read_to":9'),
+        }
+        path.write_bytes(changed[index])
+        assert path.read_bytes() != text
+    reader = Blobs(str(folder))
+    assert {name: reader.get(name) for name in names} == names
+    assert list(reader.verify()) == []
+
+
+def test_an_index_spares_reading_the_pack(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it, places are known without looking at a single entry; what came after it is read from the pack."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    blobs = Blobs(str(folder))
+    names = [blobs.put(b"%d" % n) for n in range(7)]
+    blobs.sync()
+    read: list[int] = []
+    entries = blobs_module._entries
+
+    def counted(*arguments: object) -> object:
+        for entry in entries(*arguments):  # type: ignore[arg-type]  # as they came
+            read.append(1)
+            yield entry
+
+    monkeypatch.setattr(blobs_module, "_entries", counted)
+    assert [Blobs(str(folder)).get(name) for name in names] == [b"%d" % n for n in range(7)]
+    assert 0 < len(read) < 7 * 7
+    blobs.close()
+    read.clear()
+    reader = Blobs(str(folder))
+    assert [reader.get(name) for name in names] == [b"%d" % n for n in range(7)]
+    assert read == []
+
+
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_a_damaged_blob_is_never_given_out(folder: Path, size: int) -> None:
+    """It is refused and reported; putting the bytes again mends it."""
+    data = b"x" * size
+    blobs = Blobs(str(folder))
+    name = blobs.put(data)
+    blobs.close()
+    path = packs(folder)[0] if size < LARGE else folder / name[:2] / name
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"xxxxx", b"xyxxx", 1))
+    with pytest.raises(BlobDamaged):
+        Blobs(str(folder)).get(name)
+    assert [found for found, _ in Blobs(str(folder)).verify()] == [name]
+    mended = Blobs(str(folder))
+    assert mended.put(data) == name
+    mended.close()
+    assert Blobs(str(folder)).get(name) == data
+    assert list(Blobs(str(folder)).verify()) == []
+
+
+def test_any_flipped_byte_in_a_pack_is_found_and_spoils_one_blob(folder: Path) -> None:
+    """Entries behind a damaged one are found again; nothing wrong is ever given out."""
+    contents = [b"first", b"second \n blob", b"", b"last one"]
+    blobs = Blobs(str(folder))
+    names = [blobs.put(data) for data in contents]
+    blobs.close()
+    (pack,) = packs(folder)
+    good = pack.read_bytes()
+    for offset in range(len(good)):
+        pack.write_bytes(good[:offset] + bytes([good[offset] ^ 1]) + good[offset + 1 :])
+        reader = Blobs(str(folder))
+        assert list(reader.verify()), offset
+        spoiled = 0
+        for name, data in zip(names, contents, strict=True):
+            try:
+                assert reader.get(name) == data
+            except BlobDamaged:
+                spoiled += 1
+        assert spoiled <= 2, offset
+
+
+def test_a_blob_that_is_not_here_says_so(folder: Path) -> None:
+    """Missing is told apart from damaged."""
+    with pytest.raises(BlobDamaged) as raised:
+        Blobs(str(folder)).get(digest(b"x"))
+    assert raised.value.error_code == "blob.missing"
+    assert not folder.exists()
+
+
+def test_a_torn_end_is_set_aside_by_a_repair(folder: Path) -> None:
+    """What a killed writer left belongs to no blob: it is kept beside the pack, and looked at no more."""
+    blobs = Blobs(str(folder))
+    name = blobs.put(b"whole")
+    blobs.close()
+    (pack,) = packs(folder)
+    torn = pack.read_bytes() + digest(b"torn").encode() + b" 4\nto"
+    pack.write_bytes(torn)
+    assert [what for what, _ in Blobs(str(folder)).verify()] == [pack.name]
+    said = Blobs(str(folder)).repair()
+    assert len(said) == 1
+    assert "No blob was lost" in said[0]
+    assert list(Blobs(str(folder)).verify()) == []
+    assert Blobs(str(folder)).get(name) == b"whole"
+    assert (folder / f"{pack.name}.damaged").read_bytes() == torn
+
+
+def test_a_pack_that_is_being_written_is_left_alone(folder: Path) -> None:
+    """Its writer lives: an entry may be under way."""
+    writing = Blobs(str(folder))
+    writing.put(b"whole")
+    (pack,) = packs(folder)
+    with pack.open("ab") as file:
+        file.write(b"somewhere in the middle")
+    assert list(Blobs(str(folder)).verify()) == []
+    assert Blobs(str(folder)).repair() == []
+    writing.close()
+    assert len(list(Blobs(str(folder)).verify())) == 1
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_a_full_disk_loses_no_blob(folder: Path, short: bool) -> None:
+    """Every operation may be refused: what was put before is there, and what comes after finds its place."""
+    contents = [b"one", b"two" * 100, b"L" * LARGE, b"four"]
+    for step in range(1, 30):
+        home = folder / str(step)
+        blobs = Blobs(str(home), disk=FailingDisk(step, short=short, lasting=short))
+        kept = []
+        for data in contents:
+            try:
+                kept.append(blobs.put(data))
+                blobs.sync()
+            except StorageFailed:
+                continue
+        reader = Blobs(str(home))
+        assert all(digest(reader.get(name)) == name for name in kept), step
+        blobs.close() if not blobs._stopped else None
+        fresh = Blobs(str(home))
+        assert [fresh.get(fresh.put(data)) for data in contents] == contents, step
+
+
+def test_after_a_failed_sync_nothing_more_is_taken(folder: Path) -> None:
+    """What the disk did not confirm once is never believed to be confirmed later."""
+    disk = FailingDisk(0)
+    blobs = Blobs(str(folder), disk=disk)
+    blobs.put(b"one")
+    blobs.sync()
+    blobs.put(b"two")
+    disk.at = disk.steps + 1
+    for _ in range(2):
+        with pytest.raises(StorageFailed):
+            blobs.sync()
+    with pytest.raises(StorageFailed):
+        blobs.put(b"three")
