@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
+import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One figure. `ratio` is how many times what `against` names it is; `bar` is what we promise, if we do."""
+    """One figure. `ratio` is how many times what `against` names it is; `bar` is what we promise, if we do.
+
+    Without a value the row says in `note` why there is none.
+    """
 
     name: str
-    value: float
-    unit: str
+    value: float | None
+    unit: str = ""
     ratio: float | None = None
     against: str = ""
     bar: str = ""
     ok: bool | None = None
+    note: str = ""
 
 
 class Setting(NamedTuple):
@@ -28,6 +34,10 @@ class Setting(NamedTuple):
     folder: Path
     size: float = 1.0
     repeat: int = 5
+    peers: Path | None = None
+    """Where other tools are installed; None measures without them."""
+    large: bool = False
+    """Whether to measure what takes minutes."""
 
     def count(self, number: int, least: int = 4) -> int:
         """A count at this size."""
@@ -41,6 +51,25 @@ class Setting(NamedTuple):
 
 
 Benchmark = Callable[[Setting], list[Row]]
+
+
+class Spent(NamedTuple):
+    """What a process cost: seconds by the clock and of the processor, its children included."""
+
+    wall: float
+    cpu: float
+
+
+def child(words: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> Spent:
+    """Run a command to its end and say what it cost; it must succeed."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, words)
+    return Spent(wall, usage.ru_utime + usage.ru_stime)
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -66,9 +95,10 @@ def table(rows: Sequence[Row]) -> str:
     """The rows for people."""
     lines = [("", "value", "ratio", "against", "bar", "")]
     for row in rows:
+        value = row.note if row.value is None else f"{row.value:,.4g} {row.unit}"
         ratio = "" if row.ratio is None else f"{row.ratio:.3g} ×"
         verdict = "" if row.ok is None else "ok" if row.ok else "MISSED"
-        lines.append((row.name, f"{row.value:,.4g} {row.unit}", ratio, row.against, row.bar, verdict))
+        lines.append((row.name, value, ratio, row.against, row.bar, verdict))
     widths = [max(len(line[i]) for line in lines) for i in range(6)]
     return "\n".join(_line(line, widths) for line in lines)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -75,7 +75,11 @@ class Plan:
 
     # Adding.
 
-    def artifact(self, function: F | None = None, *, id: str = "", **keys: Any) -> Any:
+    @overload
+    def artifact(self, function: F, /) -> F: ...
+    @overload
+    def artifact(self, /, *, id: str = "", **keys: Any) -> Callable[[F], F]: ...
+    def artifact(self, function: F | None = None, /, *, id: str = "", **keys: Any) -> Any:
         """Decorate a function: it makes the artifact of its name."""
 
         def decorate(made_by: F) -> F:

@@ -61,10 +61,19 @@ class Doctor:
         return found + [Diagnosis("", finding) for finding in self._blobs()]
 
     def repair(self, plan_id: str | None = None, *, drift: Answer | None = None) -> list[str]:
-        """Mend what can be mended; a sentence for each thing done, naming what it cost."""
+        """Mend what can be mended; a sentence for each thing done, naming what it cost.
+
+        A plan that cannot be mended keeps no other from being mended; what was wrong with it is raised at the end.
+        """
         done = self._mend_identity()
+        failures: list[HeadwayError] = []
         for name in [plan_id] if plan_id else self.project.plan_ids():
-            done += [f"{name}: {line}" for line in self._mend(self.project.folder(name), drift)]
+            try:
+                done += [f"{name}: {line}" for line in self._mend(self.project.folder(name), drift)]
+            except HeadwayError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
         return done
 
     # The project.
@@ -154,7 +163,8 @@ class Doctor:
             )
 
     def _mend(self, folder: PlanFolder, answer: Answer | None) -> list[str]:
-        done = self._mend_ledger(folder) if repair.examine(folder.ledger()) else []
+        found = {finding.code for finding in repair.examine(folder.ledger())}
+        done = self._mend_ledger(folder) if found - {FormatTooNew.code} else []
         try:
             execution = folder.load()
         except HeadwayError:

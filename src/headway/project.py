@@ -7,11 +7,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import msgspec
 
-from headway.core.check import RANGES, Problem, check_plan
 from headway.core.codec import START, digest
 from headway.core.commands import (
     ChangePlan,
@@ -40,6 +39,9 @@ from headway.ledger.writer import rejected
 from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
 from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
+
+if TYPE_CHECKING:
+    from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
 
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
@@ -154,6 +156,8 @@ class Project:
 
     def problems(self, execution: SavedExecution) -> list[Problem]:
         """What keeps a saved plan from being run."""
+        from headway.core.check import check_plan
+
         return check_plan(execution.proposal)
 
     def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
@@ -377,6 +381,8 @@ class Project:
         if plan.id and plan_id_problem(plan.id) and problems:
             raise PlanInvalid(problems, where=name)
         if not named and not plan.goal.strip():
+            from headway.core.check import check_plan
+
             raise PlanInvalid(problems or check_plan(plan), where=name)
         return named or hash_goal(plan.goal)
 
@@ -445,7 +451,7 @@ def _refuse(state: State | None, command: Command) -> None:
 def _storable(plan: PlanSpec) -> PlanSpec:
     """A draft may have any problem but one: a profile that cannot be is kept as one at a time."""
     profile = plan.profile
-    if profile is None or not RANGES["profile.max_concurrent_tasks"].problem(profile.max_concurrent_tasks):
+    if profile is None or 1 <= profile.max_concurrent_tasks <= 64:
         return plan
     mended = msgspec.structs.replace(profile, max_concurrent_tasks=Profile().max_concurrent_tasks, locked=False)
     return msgspec.structs.replace(plan, profile=mended)

@@ -22,8 +22,10 @@ PLAIN = frozenset({"-i", "--incremental", "-y", "--yes", "-k", "--keep-going", "
 WITH_VALUE = frozenset({"-j", "--jobs"})
 
 
-def nothing_to_do(words: "list[str]", version: str) -> "str | None":
-    """What to print when `headway run` with these words has nothing to do; None if that has to be found out."""
+def nothing_to_do(words: "list[str]", version: str) -> "tuple[str, str] | None":
+    """What `headway run` with these words prints, on stdout and stderr, when it has nothing to do; None if that is not
+    known.
+    """
     asked = _asked(words)
     if asked is None:
         return None
@@ -68,7 +70,7 @@ def _root(folder: str) -> "str | None":
         folder = parent
 
 
-def _holds(root: str, plan: str, version: str, as_json: bool) -> "str | None":
+def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str] | None":
     with open(path_of(f"{root}/{HOME}", plan), "rb") as file:
         data = file.read()
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
@@ -95,7 +97,7 @@ def _holds(root: str, plan: str, version: str, as_json: bool) -> "str | None":
             return None
     if any(os.path.lexists(path) for path in absent):
         return None
-    return str(document if as_json else text)
+    return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
 
 def _head(version: str) -> "tuple[object, ...]":

@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
 from headway.core.commands import ImportPlan
-from headway.core.events import Record
-from headway.core.evolve import replay
+from headway.core.decide import decide
+from headway.core.events import Event, Record
+from headway.core.evolve import apply, replay
 from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
@@ -152,6 +153,7 @@ class PlanFolder:
             self.project(writer, seen)
         finally:
             writer.close()
+            self.blobs.close()
 
     def project(self, writer: Writer, seen: set[str], *, mid_run: bool = False) -> list[Left]:
         """Write the projections that are due after events of these types; those that were left alone.
@@ -166,7 +168,7 @@ class PlanFolder:
             return []
         left = self.files.refresh(execution, ALL if important else VIEWS)
         for name, why in left:
-            self._notice(f"{name} {why} and was left alone: headway doctor --plan-id {self.plan_id} says more")
+            self._notice(f"{name} {why}")
         return left
 
     def _is_due(self, execution: SavedExecution) -> bool:
@@ -270,16 +272,16 @@ class PlanStore:
         What belongs to the moment does not survive: claims, and a run that was under way is a paused one.
         """
         folder = self.folder(execution.plan_id)
+        command = ImportPlan(
+            plan_id=execution.plan_id,
+            project_id=execution.state.project_id,
+            source="PlanStore.save",
+            state=execution.state,
+            replace=True,
+        )
         with folder.writing() as writer:
             current = writer.refresh()
-            if current is None or not _same(current, execution.state):
-                command = ImportPlan(
-                    plan_id=execution.plan_id,
-                    project_id=execution.state.project_id,
-                    source="PlanStore.save",
-                    state=execution.state,
-                    replace=True,
-                )
+            if current is None or not _same(current, _after(command)):
                 writer.execute(command, by="api")
         return folder.path
 
@@ -362,6 +364,12 @@ class PlanStore:
 
 def _same(one: State, other: State) -> bool:
     return msgspec.structs.replace(one, updated_at="") == msgspec.structs.replace(other, updated_at="")
+
+
+def _after(command: ImportPlan) -> State:
+    """The state that this import would lead to."""
+    (event,) = cast("list[Event]", decide(None, command))
+    return apply(None, Record(0, "", "", event, "", ""))
 
 
 def _version(number: int, record: Record, state: State, before: dict[str, ArtifactSpec]) -> PlanVersion:

@@ -15,7 +15,6 @@ from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, OutputAccepted
 from headway.core.freshness import Reason
-from headway.core.graph import ArtifactGraph
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Completion, Proposal
 from headway.engine.judge import Judge
@@ -104,23 +103,17 @@ class Work:
         asked = options or Options()
         return self.session.run(plan_id, asked, reporter=reporter, functions=functions, loop=loop, stop=stop)
 
-    def judge(self, meant: Meant, *, at: int | None = None) -> Judged:
+    def judge(self, meant: Meant, options: Options | None = None, *, at: int | None = None) -> Judged:
         """Judge a plan as it would be run now: with what its file proposes. Writes nothing."""
         execution = None
         if meant.plan is not None and at is None:
             execution = self.project.foresee(meant.plan, name=meant.name, source=meant.source, plan_id=meant.plan_id)
-        return self.session.judge(meant.plan_id, functions=meant.functions, at=at, execution=execution)
+        return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
 
     def preview(self, meant: Meant, options: Options | None = None) -> Preview:
         """What `run` with these options would do."""
-        judged = self.judge(meant)
-        asked = options or Options()
-        selected = self.session.selected(judged.execution.state, asked)
-        forced = self.session.forced(judged, asked, selected)
-        if forced:
-            judged.judge.forced = forced
-            judged.judge.all()
-        return Preview(judged, selected)
+        judged = self.judge(meant, options)
+        return Preview(judged, judged.selected)
 
     def status(self, meant: Meant, *, at: int | None = None) -> dict[str, Any]:
         """Where a plan stands."""
@@ -137,34 +130,7 @@ class Work:
 
     def accept(self, plan_id: str, words: Sequence[str], *, everything: bool = False, reason: str = "") -> list[str]:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
-        judged = self.session.judge(plan_id)
-        state, judge = judged.execution.state, judged.judge
-        if everything:
-            wanted = [a for a in state.artifacts if not judged.reasons[a].fresh and self._all_there(state.artifacts[a])]
-        else:
-            wanted = self.session.resolve(state, words)
-        if not wanted:
-            raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
-        outputs = Outputs(self.project.root, self.project.blobs, judge.observer)
-        order = [a for a in ArtifactGraph.over(state.artifacts).topological_sort() if a in set(wanted)]
-        with self.project.folder(plan_id).writing() as writer:
-            for artifact_id in order:
-                spec = state.artifacts[artifact_id]
-                found = outputs.capture((*spec.produces, *spec.modifies))
-                missing = [p for p in spec.produces if p not in {o.path for o in found}]
-                if missing or not spec.produces:
-                    raise UsageError(
-                        f"There is nothing to accept for {artifact_id}",
-                        facts={"missing": ", ".join(missing) or "it has no files"},
-                        hint=f"headway run {artifact_id}",
-                        code="accept.missing",
-                    )
-                if writer.state is not None:
-                    judge.state = writer.state
-                fp = judge.fingerprint(artifact_id)
-                command = AcceptOutput(id=artifact_id, outputs=found, fp=fp, reason=reason)
-                writer.execute(command, by=self.project.by, wait=False)
-        return order
+        return self.session.accept(plan_id, words, everything=everything, reason=reason)
 
     def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
         """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept."""
@@ -184,8 +150,7 @@ class Work:
             unnamed = tuple(o for o in kept if not judge.history.names(o.digest))
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
-            for output in earlier.outputs:
-                outputs.restore(output)
+            outputs.restore(earlier.outputs)
             why = reason or f"restored from event {earlier.seq}"
             fp = judge.fingerprint(artifact_id)
             writer.execute(AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why), by=self.project.by)

@@ -36,6 +36,8 @@ def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repair_module, "QUIET", 0)
 
 
+TORN = b'{"v":1,"seq":10,"ts":"2026-'
+
 # Templates: folders in which the work begins.
 
 
@@ -53,7 +55,7 @@ def torn(folder: Path) -> None:
     """A plan whose last writer died in the middle of a line."""
     small_plan(folder)
     with (folder / "ledger.jsonl").open("ab") as file:
-        file.write(b'{"v":1,"seq":10,"ts":"2026-')
+        file.write(TORN)
 
 
 def damaged(folder: Path) -> None:
@@ -266,6 +268,8 @@ def test_a_power_cut_at_any_step_costs_nothing_acknowledged(
         disk.left(str(left), mode)
         folder = left / ".headway" / "plans" / "plan"
         assert_nothing_acknowledged_is_lost(folder, goals, told)
+        if template is torn:
+            assert TORN in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
         assert_goes_on(folder)
         shutil.rmtree(left)
 

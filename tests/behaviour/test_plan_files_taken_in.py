@@ -175,7 +175,7 @@ def test_ids_that_differ_by_case_only_are_one_id(shop: Workshop) -> None:
 
 def test_an_id_given_beside_another_in_the_file_is_refused(shop: Workshop) -> None:
     """A file that has an id cannot be saved under a second one."""
-    with pytest.raises(UsageError, match="differs from the id in headway.yaml"):
+    with pytest.raises(UsageError, match=r"differs from the id in headway\.yaml"):
         shop.save(plan_id="other")
 
 

@@ -179,10 +179,7 @@ def test_a_disk_that_refuses_a_projection_refuses_no_event(shop: Workshop) -> No
     heard: list[str] = []
     project = Project(shop.root, disk=NoProjections(), notice=heard.append)
     assert project.set_profile("api", Profile()).state.profile == Profile()
-    assert heard == [
-        "plan.json cannot be written: No space left on device and was left alone: "
-        "headway doctor --plan-id api says more"
-    ]
+    assert heard == ["plan.json cannot be written (No space left on device); no event depends on it"]
     assert shop.load().state.profile == Profile()
     assert not list(shop.folder().glob("*.tmp"))
 
@@ -235,7 +232,7 @@ def test_an_edited_file_is_left_alone_until_the_user_decides(shop: Workshop, nam
     heard: list[str] = []
     Project(shop.root, notice=heard.append).set_profile("api", Profile())
     assert path.read_bytes() == edited
-    assert heard == [f"{name} was edited by hand and was left alone: headway doctor --plan-id api says more"]
+    assert heard == [f"{name} was edited by hand and is left alone: headway doctor shows the difference"]
     assert findings(shop) == ["projection.drift"]
     for other in {*FILES} - {name}:
         assert saved_execution.is_intact(data := (shop.folder() / other).read_bytes()) or markdown.is_intact(data)

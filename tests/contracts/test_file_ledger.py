@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,8 @@ def test_a_newer_format_is_refused_untouched(folder: Path, change: tuple[bytes, 
     path.write_bytes(resealed(path.read_bytes().replace(*change)) + b"a torn")
     before = path.read_bytes()
     ledger = FileLedger(str(folder))
-    for touch in (ledger.load, lambda: ledger.begin(None), lambda: ledger.load(thorough=True)):
+    touches: list[Callable[[], object]] = [ledger.load, lambda: ledger.begin(None), lambda: ledger.load(thorough=True)]
+    for touch in touches:
         with pytest.raises(FormatTooNew):
             touch()
     assert [finding.code for finding in examine(ledger)] == ["format.too_new"]

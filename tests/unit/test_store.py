@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 from headway.core.commands import ChangePlan, ClosePlan, CreatePlan
 from headway.core.ids import hash_goal
+from headway.core.lifecycle import is_done
 from headway.core.plan import PlanSpec
 from headway.core.state import Position, State
 from headway.errors import HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
@@ -56,8 +57,19 @@ def test_a_saved_plan_is_loaded_as_it_was(store: PlanStore) -> None:
 
 
 def settled(state: State) -> State:
-    """A state without what belongs to the moment: claims, and when it was touched."""
-    return msgspec.structs.replace(state, claims={}, updated_at="")
+    """A state without what belongs to the moment (claims, the time it was touched) and without empty counts."""
+    counts = {milestone: number for milestone, number in settled_counts(state).items() if number}
+    return msgspec.structs.replace(state, claims={}, updated_at="", open=counts)
+
+
+def settled_counts(state: State) -> dict[str, int]:
+    """What is open per milestone once nobody holds a claim."""
+    free = msgspec.structs.replace(state, claims={})
+    counts: dict[str, int] = {}
+    for artifact in state.artifacts.values():
+        if artifact.milestone and not is_done(free, artifact.id):
+            counts[artifact.milestone] = counts.get(artifact.milestone, 0) + 1
+    return counts
 
 
 @settings(max_examples=25)

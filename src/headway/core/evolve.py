@@ -13,7 +13,8 @@ import msgspec
 
 from headway.core import events as ev
 from headway.core.codec import decode_state
-from headway.core.lifecycle import all_done, is_done, plan_after
+from headway.core.freshness import EDITS
+from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, unfinished
 from headway.core.plan import ArtifactSpec, Profile
 from headway.core.state import Claim, Completion, Failure, Run, Skip, State
 
@@ -188,7 +189,7 @@ def _profile_locked(state: State, event: ev.ProfileLocked, record: ev.Record) ->
 
 def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
-    state.uncertain, state.steps = {}, {}
+    state.uncertain, state.steps = dict.fromkeys(state.uncertain, 0), {}
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
     state.run, state.closed = None, ""
@@ -211,13 +212,16 @@ def _exported(state: State, event: ev.PlanExported, record: ev.Record) -> None:
 
 
 def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
+    for artifact_id in sorted(unfinished(state) - state.claims.keys()):
+        state.uncertain.setdefault(artifact_id, 0)
     state.run = Run(
         id=event.run,
         seq=record.seq,
         at=record.ts,
         partial=event.partial,
         boot=event.boot,
-        pending=tuple(event.stale),
+        since=last_whole(state.run),
+        pending=tuple(a for a, code in event.stale.items() if code not in EDITS),
     )
     state.status = plan_after(state.status, event.type)
 
@@ -316,8 +320,7 @@ def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> No
         claim = state.claims.pop(artifact_id, None)
         if claim is None:
             continue
-        if state.artifacts[artifact_id].effects:
-            state.uncertain[artifact_id] = claim.seq
+        state.uncertain[artifact_id] = claim.seq
         if is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
     _finish(state)
@@ -332,9 +335,9 @@ def _milestone(state: State, event: ev.MilestoneCompleted, record: ev.Record) ->
 
 
 def _drop_claims(state: State) -> None:
-    """Nobody makes anything any more. Where there were effects elsewhere, nobody knows whether they happened."""
+    """Nobody makes anything any more; what the attempts left, and whether their effects happened, nobody knows."""
     for artifact_id, claim in state.claims.items():
-        if artifact_id in state.artifacts and state.artifacts[artifact_id].effects:
+        if artifact_id in state.artifacts:
             state.uncertain[artifact_id] = claim.seq
     state.claims = {}
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.state import Completion, Failure, Fingerprint, Output
+from headway.core.state import Completion, Failure, Fingerprint
 
 Code = Literal[
     "fresh",
@@ -28,11 +28,17 @@ Code = Literal[
     "output_replaced",
     "output_modified",
     "untracked_output",
+    "adopted_edit",
     "forced",
     "unstored",
 ]
 
-EDITS: frozenset[Code] = frozenset({"output_modified", "untracked_output"})
+EDITS: frozenset[Code] = frozenset({"output_modified", "untracked_output", "adopted_edit"})
+"""What a person wrote stands at an output path: only they can say what becomes of it."""
+
+RESTORABLE: frozenset[Code] = frozenset({"output_missing", "output_replaced"})
+"""What was made is known and kept; it only has to be put back, so dependents see no change."""
+
 ROOTLESS: frozenset[Code] = frozenset({"requirement_stale", "input_changed"})
 
 
@@ -78,8 +84,9 @@ _WORDS: dict[Code, str] = {
     "output_replaced": "{subject} is not its newest output",
     "output_modified": "{subject} was edited",
     "untracked_output": "{subject} was there before it was ever made",
+    "adopted_edit": "it was accepted as it is, and since then {subject}",
     "forced": "asked for",
-    "unstored": "{subject} is gone and its bytes were not stored",
+    "unstored": "{subject} is gone and its bytes are not stored",
 }
 
 FRESH = Reason("fresh")
@@ -90,13 +97,17 @@ def _short(value: str) -> str:
 
 
 class Disk(NamedTuple):
-    """What stands at an output path now, next to what was recorded there."""
+    """What stands at an output path now, next to what was recorded there.
+
+    `ours`: some ledger of this project names these bytes, or an attempt of ours can have left them, so they are no
+    edit. `stored`: what was recorded can be put back.
+    """
 
     path: str
     recorded: str
     found: str
-    named: bool
-    """Some ledger of this project names these bytes, or an attempt of ours can have left them: not an edit."""
+    ours: bool = True
+    stored: bool = True
 
 
 def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> Reason:
@@ -124,15 +135,22 @@ def _first_difference(code: Code, was: Mapping[str, str], now: Mapping[str, str]
 
 
 def compare_outputs(outputs: Sequence[Disk]) -> Reason:
-    """Recorded against found: an edit weighs more than a missing file, a missing file more than an old one."""
+    """Recorded against found, where nothing found is an edit: a missing file weighs more than an old one."""
     differing = [o for o in outputs if o.found != o.recorded]
     if not differing:
         return FRESH
-    edited = next((o for o in differing if o.found and not o.named), None)
-    missing = next((o for o in differing if not o.found), None)
-    first = edited or missing or differing[0]
-    code: Code = "output_modified" if edited else "output_missing" if missing else "output_replaced"
-    return Reason(code, first.path, first.recorded, first.found)
+    output = next((o for o in differing if not o.found), differing[0])
+    code: Code = "unstored" if not output.stored else "output_replaced" if output.found else "output_missing"
+    return Reason(code, output.path or "its text", output.recorded, output.found)
+
+
+def find_edit(outputs: Sequence[Disk]) -> Reason | None:
+    """The first output path at which a person's bytes stand."""
+    for output in outputs:
+        if output.found != output.recorded and output.found and not output.ours:
+            code: Code = "output_modified" if output.recorded else "untracked_output"
+            return Reason(code, output.path, output.recorded, output.found)
+    return None
 
 
 def judge(
@@ -145,21 +163,23 @@ def judge(
     forced: bool = False,
     interrupted: bool = False,
 ) -> Reason:
-    """The verdict on one artifact and its reason, in one go."""
+    """The verdict on one artifact and its reason, in one go. An edit comes first: it is asked about in any case."""
+    edit = find_edit(outputs)
+    if edit is not None:
+        return edit
     if done is None:
-        edit = next((o for o in outputs if o.found and not o.named), None)
-        if edit is not None:
-            return Reason("untracked_output", edit.path, "", edit.found)
         return Reason("failed" if failure else "interrupted" if interrupted else "never_made")
-    edited = compare_outputs(outputs)
-    if edited.code == "output_modified":
-        return edited
-    if forced:
-        return Reason("forced")
-    if failure is not None:
-        return Reason("failed")
-    parts = compare_parts(done.fp, now, stale)
-    return parts if not parts.fresh else edited
+    changed = Reason("forced") if forced else Reason("failed") if failure else compare_parts(done.fp, now, stale)
+    if changed.fresh:
+        return compare_outputs(outputs)
+    if done.how == "accepted" and changed.code != "requirement_stale" and _stands(outputs):
+        return Reason("adopted_edit", changed.text)
+    return changed
+
+
+def _stands(outputs: Sequence[Disk]) -> bool:
+    """Something of what was recorded is still at its path."""
+    return any(o.recorded and o.path and o.found == o.recorded for o in outputs)
 
 
 def root_causes(reasons: Mapping[str, Reason], graph: ArtifactGraph, artifact_id: str) -> tuple[list[str], list[str]]:
@@ -178,11 +198,6 @@ def root_causes(reasons: Mapping[str, Reason], graph: ArtifactGraph, artifact_id
                 seen.add(required)
                 queue.append(required)
     return roots, [a for a in cascade if a != artifact_id]
-
-
-def outputs_of(done: Completion | None) -> tuple[Output, ...]:
-    """What was recorded at the newest completion."""
-    return done.outputs if done is not None else ()
 
 
 class ChangeReport(NamedTuple):

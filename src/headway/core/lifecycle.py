@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.state import ArtifactStatus, PlanStatus, State
+from headway.core.state import ArtifactStatus, PlanStatus, Run, State
 
 
 class Row(NamedTuple):
@@ -108,6 +108,28 @@ def recorded_status(state: State, artifact_id: str) -> ArtifactStatus:
     if artifact_id in state.skipped:
         return "skipped"
     return "complete" if artifact_id in state.completed else "pending"
+
+
+def unfinished(state: State) -> set[str]:
+    """Artifacts at whose paths an attempt of ours can have left anything: begun, or announced by a run that ended
+    without a word, and without an end since."""
+    found = {*state.claims, *state.uncertain}
+    run = state.run
+    if run is not None and run.status == "running":
+        found.update(a for a in run.pending if a in state.artifacts and not _has_ended(state, a, run.seq))
+    return found
+
+
+def _has_ended(state: State, artifact_id: str, since: int) -> bool:
+    aspects = (state.completed, state.failed, state.skipped)
+    return any((end := aspect.get(artifact_id)) is not None and end.seq > since for aspect in aspects)
+
+
+def last_whole(run: Run | None) -> str:
+    """The boot in which all outputs were last seen whole: outputs are not synced, so a later boot may lack some."""
+    if run is None:
+        return ""
+    return run.boot if run.status == "completed" and not run.partial else run.since or run.boot
 
 
 def statuses(state: State) -> dict[str, ArtifactStatus]:

@@ -35,7 +35,10 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Fingerprint(Value):
-    """What an artifact was made from, part by part, so that a change can be named."""
+    """What an artifact was made from, part by part, so that a change can be named.
+
+    `before` names blobs: files that are changed in place are put back to them before they are changed once more.
+    """
 
     v: int = 1
     spec: str = ""
@@ -106,7 +109,10 @@ class Step(Value):
 
 
 class Run(Value):
-    """The newest run of the plan. `pending`, while it is under way: what it set out to make."""
+    """The newest run of the plan. `pending`, while it is under way: what it set out to make.
+
+    `boot` is the machine's boot that it ran in, `since` the one in which all outputs were last seen whole.
+    """
 
     id: str
     seq: int
@@ -115,6 +121,7 @@ class Run(Value):
     reason: str = ""
     partial: bool = False
     boot: str = ""
+    since: str = ""
     pending: tuple[str, ...] = ()
 
 
@@ -138,8 +145,9 @@ class Export(Value):
 class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """A plan as of one event. Owned by one fold, which may change it in place.
 
-    An artifact is in at most one of `completed` and `skipped`. `uncertain` are artifacts with effects elsewhere that
-    were interrupted. `steps` are finished parts of unfinished attempts. `open` counts per milestone what is not done.
+    An artifact is in at most one of `completed` and `skipped`. `uncertain` are artifacts whose attempt
+    has no end, by the event that started it (0: only announced): anything can stand at their paths. `steps` are
+    finished parts of unfinished attempts. `open` counts per milestone what is not done.
     """
 
     plan_id: str

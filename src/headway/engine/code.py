@@ -29,6 +29,7 @@ class Module:
     def _read(self, body: list[ast.stmt]) -> None:
         for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                node.decorator_list = [d for d in node.decorator_list if not _registers(d)]
                 self.names.setdefault(node.name, []).append(node)
             elif not isinstance(node, (ast.Import, ast.ImportFrom)):
                 for name in _bound(node):
@@ -178,6 +179,12 @@ class Code:
         return self._modules[path]
 
 
+def _registers(decorator: ast.expr) -> bool:
+    """`@plan.artifact(…)` says what the artifact is; that is its spec, and not the code that makes it."""
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(target, ast.Attribute) and target.attr == "artifact"
+
+
 def _used(node: ast.AST) -> set[tuple[str, str]]:
     """Names that a piece of code uses, with the attribute that is taken of each, if only one is."""
     found: set[tuple[str, str]] = set()
@@ -212,6 +219,9 @@ def of_live(function: Any, depth: int = 0) -> str:
 
     try:
         tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                node.decorator_list = [d for d in node.decorator_list if not _registers(d)]
         text, used = ast.dump(tree), _used(tree)
     except (OSError, TypeError, SyntaxError):
         code = getattr(function, "__code__", None)

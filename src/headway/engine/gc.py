@@ -38,6 +38,7 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
     for done in state.completed.values():
         yield from _outputs(done.outputs, blobs)
         yield from (done.stdout, done.stderr)
+        yield from done.fp.before.values()
     for skip in state.skipped.values():
         yield from _outputs(skip.last.outputs if skip.last else (), blobs)
     for failure in state.failed.values():

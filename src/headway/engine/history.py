@@ -1,17 +1,18 @@
-"""What the project's ledgers have ever named: earlier completions that can be reused, and bytes that are no edits.
+"""What the project's ledgers name: earlier completions that can be reused, and bytes that are no edits.
 
 An index of the ledgers in cache.sqlite, brought up to date when it is first asked. Where the cache cannot be written,
-the same is kept in memory.
+the same is kept in memory. What a reset withdrew is not reused, and what a deleted ledger named is not named any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from headway.core import events as ev
+from headway.core.codec import decode_state
 from headway.core.fingerprint import reuse_key
-from headway.core.state import Output, Position
+from headway.core.state import Fingerprint, Output, Position
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
 from headway.store import PlanStore
@@ -22,8 +23,9 @@ class Earlier(NamedTuple):
 
     plan: str
     seq: int
+    at: str
     outputs: tuple[Output, ...]
-    by: str
+    verified: bool
 
 
 class History:
@@ -37,7 +39,6 @@ class History:
         self._made: dict[str, list[tuple[int, str]]] = {}
         self._named: set[str] = set()
         self._keys: set[str] = set()
-        self._events: dict[tuple[str, int], ev.Record] = {}
 
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
@@ -54,72 +55,94 @@ class History:
         self._learn()
         if key not in self._keys and key not in self._made:
             return []
-        places = [(seq, plan) for _, plan, seq in self._cache.made(key)] + self._made.get(key, [])
-        found = []
-        for seq, plan in sorted(set(places), reverse=True):
-            record = self._event(plan, seq)
-            if record is not None and isinstance(record.event, ev.ArtifactCompleted):
-                found.append(Earlier(plan, seq, record.event.outputs, record.by))
-        return found
+        places = {*((seq, plan) for _, plan, seq in self._cache.made(key)), *self._made.get(key, [])}
+        found = [earlier for seq, plan in places for earlier in self._at(plan, seq, key)]
+        return sorted(found, key=lambda e: (e.at, e.seq), reverse=True)
 
     def add(self, records: Iterable[ev.Record]) -> None:
         """Take in the bytes that events of this run name, so that they count at once."""
         for record in records:
             self._named.update(named_by(record))
 
-    def _event(self, plan: str, seq: int) -> ev.Record | None:
-        if (plan, seq) not in self._events:
-            try:
-                for record in self._store.folder(plan).history(seq, seq):
-                    self._events[plan, seq] = record
-            except HeadwayError:
-                return None
-        return self._events.get((plan, seq))
+    def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
+        try:
+            records = list(self._store.folder(plan).history(seq, seq))
+        except HeadwayError:
+            return []
+        return [
+            Earlier(plan, done.seq, done.at, done.outputs, done.verified)
+            for record in records
+            for done in completions(record)
+            if reuse_key(done.fp) == key
+        ]
 
     def _learn(self) -> None:
         if self._current:
             return
         self._current = True
-        self._keys = self._cache.keys()
         indexed = self._cache.indexed()
-        for plan in self._store.ids():
+        plans = self._store.ids()
+        for plan in indexed.keys() - set(plans) if self._writable else ():
+            self._cache.forget(plan)
+        for plan in plans:
             try:
                 self._index(plan, indexed.get(plan))
             except HeadwayError:
                 continue
+        self._keys = self._cache.keys()
 
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
+        """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
         folder = self._store.folder(plan)
         start = 1
         if known is not None:
             there = next(iter(folder.history(known[0], known[0])), None)
-            start = known[0] + 1 if there is not None and there.hash == known[1] else 1
+            if there is not None and there.hash == known[1]:
+                start = known[0] + 1
+            elif self._writable:
+                self._cache.forget(plan)
         made: list[tuple[str, int]] = []
         named: set[str] = set()
+        withdraw = False
         last: Position | None = None
-        anew = start == 1
         for record in folder.history(start):
             if record.event.type == ev.PlanReset.type:
                 made.clear()
-                anew = True
-            made += made_by(record)
+                withdraw = True
+            made += ((reuse_key(done.fp), record.seq) for done in completions(record))
             named.update(named_by(record))
             last = record.position
         if last is None:
             return
         if self._writable:
-            self._cache.index(plan, last, made, named, anew=anew)
+            self._cache.index(plan, last, made, named, withdraw=withdraw)
         self._named |= named
         for key, seq in made:
             self._made.setdefault(key, []).append((seq, plan))
 
 
-def made_by(record: ev.Record) -> list[tuple[str, int]]:
-    """Keys of completions that may be reused: made by a recipe, without effects elsewhere."""
+class Done(NamedTuple):
+    """A completion that may be reused, wherever in a ledger it stands."""
+
+    seq: int
+    at: str
+    fp: Fingerprint
+    outputs: tuple[Output, ...]
+    verified: bool
+
+
+def completions(record: ev.Record) -> Iterator[Done]:
+    """The completions that an event names and that may be reused: made by a recipe, without effects elsewhere."""
     event = record.event
-    if isinstance(event, ev.ArtifactCompleted) and event.how == "made" and event.fp.recipe and not event.external:
-        return [(reuse_key(event.fp), record.seq)]
-    return []
+    if isinstance(event, ev.ArtifactCompleted):
+        if event.how in ("made", "reused") and event.fp.recipe and not event.external:
+            yield Done(record.seq, record.ts, event.fp, event.outputs, event.verified)
+    elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
+        state = decode_state(event.state)
+        for artifact_id, done in state.completed.items():
+            spec = state.artifacts.get(artifact_id)
+            if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
+                yield Done(record.seq, done.at, done.fp, done.outputs, done.verified)
 
 
 def named_by(record: ev.Record) -> list[str]:
@@ -129,4 +152,8 @@ def named_by(record: ev.Record) -> list[str]:
         return [output.digest for output in event.outputs]
     if isinstance(event, ev.ArtifactFailed):
         return [output.digest for output in event.left]
+    if isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
+        state = decode_state(event.state)
+        done = [*state.completed.values(), *(skip.last for skip in state.skipped.values() if skip.last)]
+        return [output.digest for completion in done for output in completion.outputs]
     return []

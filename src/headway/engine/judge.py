@@ -5,23 +5,25 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
-from headway.core.freshness import Disk, Reason, judge
+from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, find_edit, judge
 from headway.core.graph import ArtifactGraph
+from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Completion, Fingerprint, State
+from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import Code
 from headway.engine.history import History
 from headway.engine.shared import Shared
-from headway.errors import UsageError
-from headway.files.observe import Observer
+from headway.engine.sources import Sources
+from headway.errors import HeadwayError, UsageError
+from headway.files.observe import EMPTY_TREE
+from headway.files.outputs import Outputs
 
-_WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
+BEFORE = "before "
+"""Names the step that keeps what a shared file was before an attempt changed it in place."""
 
 
 class Judge:
@@ -32,31 +34,39 @@ class Judge:
         state: State,
         *,
         root: str,
-        observer: Observer,
+        outputs: Outputs,
         history: History,
         environ: Mapping[str, str],
+        boot: str = "",
         forced: Collection[str] = (),
         functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.state = state
         self.graph = ArtifactGraph.over(state.artifacts)
         self.shared = Shared(self.graph)
-        self.observer = observer
+        self.outputs = outputs
+        self.observer = outputs.observer
         self.history = history
         self.code = Code(root)
         self.reasons: dict[str, Reason] = {}
         self.sources: dict[str, list[str]] = {}
         self.now: dict[str, Fingerprint] = {}
+        self.problems: dict[str, HeadwayError] = {}
         self.forced = set(forced)
-        self._root = root
+        self.files = Sources(
+            root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
+        )
         self._environ = environ
         self._functions = functions or {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
-        self._digests: dict[str, str] = {}
-        self._words: dict[str, bool] = {}
-        self._owned = {p.rstrip("/") for s in state.artifacts.values() for p in (*s.produces, *s.modifies)}
-        self._pending = set(state.run.pending) if state.run is not None else set()
+        self._unfinished = unfinished(state)
+        self._rebooted = last_whole(state.run) not in ("", boot)
+
+    def follow(self, state: State) -> None:
+        """From here on this is the plan's state: equal to the one that was judged, or what became of it."""
+        self.state = state
+        self.graph = ArtifactGraph.over(state.artifacts)
 
     def all(self) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order."""
@@ -64,73 +74,74 @@ class Judge:
             self.again(artifact_id)
         return self.reasons
 
-    def again(self, artifact_id: str) -> Reason:
-        """Judge one artifact by what is known of its requirements now."""
+    def again(self, artifact_id: str, *, anew: bool = False) -> Reason:
+        """Judge one artifact by what is known of its requirements now; `anew`: look at its sources once more."""
         spec, state = self.state.artifacts[artifact_id], self.state
-        if artifact_id in state.skipped and artifact_id not in self.forced:
-            reason = Reason("fresh")
+        if anew:
+            self.files.forget(self.sources.get(artifact_id, ()))
+        skip = state.skipped.get(artifact_id)
+        if skip is not None and artifact_id not in self.forced:
+            disk = self._outputs(spec, skip.last) if skip.last is not None else []
+            reason = find_edit(disk) or compare_outputs(disk)
         else:
             done = state.completed.get(artifact_id)
-            stale = [r for r in (*spec.requires, *self._earlier_stages(spec)) if not self._settled(r)]
+            earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
             reason = judge(
                 done,
                 state.failed.get(artifact_id),
-                self.fingerprint(artifact_id, wrote=done.wrote if done else ()),
-                stale=stale,
+                self.fingerprint(artifact_id),
+                stale=[r for r in earlier if not self._is_known(r)],
                 outputs=self._outputs(spec, done),
                 forced=artifact_id in self.forced,
-                interrupted=self.was_interrupted(artifact_id),
+                interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
             )
         self.reasons[artifact_id] = reason
         return reason
 
-    def fingerprint(self, artifact_id: str, *, wrote: Collection[str] = ()) -> Fingerprint:
-        """What the artifact would be made from now."""
-        spec = self.state.artifacts[artifact_id]
-        sources = self._sources(spec, wrote)
-        self.sources[artifact_id] = sources
+    def fingerprint(self, artifact_id: str, *, by_hand: bool = False) -> Fingerprint:
+        """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
+        state = self.state
+        spec, done = state.artifacts[artifact_id], state.completed.get(artifact_id)
+        recipe = self._recipe(spec)
+        wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
+        self.sources[artifact_id] = sources = self.files.of(spec, state.settings.vars, wrote)
         self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
-            recipe=self._recipe(spec),
-            inputs={r: self.content(r) for r in spec.requires if r in self.state.artifacts},
-            sources={path: self._look(path) for path in sources},
-            before={path: self._before(artifact_id, path) for path in spec.modifies} if spec.modifies else {},
+            recipe=recipe,
+            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts},
+            sources={path: self.files.look(path) for path in sources} if sources else {},
+            before={path: self._before(spec, path) for path in spec.modifies} if spec.modifies else {},
         )
         return found
 
-    def _earlier_stages(self, spec: ArtifactSpec) -> list[str]:
-        stages = (self.shared.previous(spec.id, path) for path in spec.modifies)
-        return [stage for stage in stages if stage is not None]
-
-    def _before(self, artifact_id: str, path: str) -> str:
-        """The bytes that an artifact changes in place: as the stage before it left them, or as they are."""
-        stage = self.shared.previous(artifact_id, path)
-        if stage is not None:
-            done = self.state.completed.get(stage)
-            return next((o.digest[:32] for o in done.outputs if o.path == path), NOTHING) if done else NOTHING
-        done = self.state.completed.get(artifact_id)
-        if done is not None and path in done.fp.before:
-            return done.fp.before[path]
-        return self.observer.look(path).digest[:32]
-
     def content(self, artifact_id: str) -> str:
-        """What dependents see of an artifact."""
+        """What dependents see of an artifact: of one that was skipped, its last output or nothing."""
         skip = self.state.skipped.get(artifact_id)
-        if skip is not None:
-            return f"skipped:{content_of(skip.last)}" if skip.last else NOTHING
-        return content_of(self.state.completed.get(artifact_id))
+        return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
 
-    def was_interrupted(self, artifact_id: str) -> bool:
-        """An attempt of ours began and has no end, so it can have left anything at its output paths."""
-        return artifact_id in self.state.claims or artifact_id in self._pending or artifact_id in self.state.uncertain
+    def recorded(self, artifact_id: str) -> tuple[Output, ...]:
+        """The outputs that dependents see."""
+        skip = self.state.skipped.get(artifact_id)
+        done = self.state.completed.get(artifact_id) if skip is None else skip.last
+        return done.outputs if done is not None else ()
 
-    def is_ours(self, artifact_id: str, digest: str) -> bool:
-        """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
-        return self.was_interrupted(artifact_id) or self.history.names(digest)
+    def problem(self, artifact_id: str) -> str:
+        """Why the artifact cannot be made although everything before it is done, or ""."""
+        error = self.problems.get(artifact_id)
+        if error is not None:
+            return str(error).replace("\n ", ";")
+        return self.files.problem(self.state.artifacts[artifact_id], self.now[artifact_id].sources)
 
-    def _settled(self, required: str) -> bool:
+    def absent_words(self) -> list[str]:
+        """Words of commands that would be sources if files of that name appeared."""
+        return self.files.absent_words()
+
+    def _is_known(self, required: str) -> bool:
+        """Whether the content of a requirement is what is recorded: it is fresh, or only has to be put back."""
         reason = self.reasons.get(required)
-        return reason is None or reason.fresh
+        return reason is None or reason.fresh or reason.code in RESTORABLE
+
+    # Recipes.
 
     def _spec(self, spec: ArtifactSpec) -> str:
         known = self._specs.get(spec.id)
@@ -145,23 +156,25 @@ class Judge:
         return known[1]
 
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
+        """A recipe that cannot be read is its artifact's problem, and no other's."""
         if spec.make.startswith("live:") and not spec.version and spec.id not in self._functions:
             done = self.state.completed.get(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         names = (*self.state.settings.env, *spec.env)
         env = {name: self._environ.get(name) for name in names}
-        code = ""
-        if spec.make and not spec.version:
-            code = self._code(spec)
         try:
+            code = self._code(spec) if spec.make and not spec.version else ""
             return recipe_digest(spec, self.state.settings, code=code, env=env)
         except NotEncodable as error:
-            raise UsageError(
+            self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
                 facts={"reason": error},
                 hint="pass plain values (text, numbers, lists, dataclasses), or a path that the function opens",
                 code="recipe.args",
-            ) from error
+            )
+        except UsageError as error:
+            self.problems[spec.id] = error
+        return "unknown"
 
     def _code(self, spec: ArtifactSpec) -> str:
         function = self._functions.get(spec.id)
@@ -171,66 +184,89 @@ class Judge:
 
         return of_function(self.code, function)
 
-    def _sources(self, spec: ArtifactSpec, wrote: Collection[str]) -> list[str]:
-        """Declared sources, and words of the command that name project files which the plan does not make."""
-        named = self.observer.expand(spec.sources) if spec.sources else []
-        words = [w for w in self._file_words(spec.run) if w not in wrote] if spec.run else []
-        words += [w for w in self._file_words(spec.verify) if w not in wrote] if spec.verify else []
-        return sorted({*named, *words}) if words else named
+    # Files that are changed in place.
 
-    def _file_words(self, command: str) -> list[str]:
-        try:
-            words = shlex.split(command.translate(_WORD_BREAKS), comments=False) if _quoted(command) else None
-        except ValueError:
-            words = None
-        found = words if words is not None else command.translate(_WORD_BREAKS).split()
-        return [path for word in found if (path := self._project_file(word))]
+    def stage_before(self, artifact_id: str, path: str) -> str | None:
+        """The stage whose bytes an artifact changes in place; one that was skipped and never made leaves none."""
+        for stage in self.shared.earlier(artifact_id, path):
+            skip = self.state.skipped.get(stage)
+            if skip is None or skip.last is not None:
+                return stage
+        return None
 
-    def _project_file(self, word: str) -> str:
-        word = word.removeprefix("./")
-        if not word or word.startswith(("/", "-", "{", "~", "..", ".headway")) or word in self._owned:
-            return ""
-        if word not in self._words:
-            self._words[word] = os.path.isfile(os.path.join(self._root, word))
-        return word if self._words[word] else ""
+    def output_at(self, artifact_id: str, path: str) -> Output | None:
+        """What an artifact left at a path."""
+        return next((output for output in self.recorded(artifact_id) if output.path == path), None)
 
-    def absent_words(self) -> list[str]:
-        """Words of commands that would be sources if files of that name appeared."""
-        return [word for word, there in self._words.items() if not there]
+    def _before(self, spec: ArtifactSpec, path: str) -> str:
+        """The bytes that an artifact changes in place: as the stage before it left them, or as they once were."""
+        stage = self.stage_before(spec.id, path)
+        if stage is not None:
+            output = self.output_at(stage, path)
+            return output.digest if output is not None else NOTHING
+        done = self.state.completed.get(spec.id)
+        if done is not None and path in done.fp.before:
+            return done.fp.before[path]
+        now = self.observer.look(path).digest
+        step = self.state.steps.get(spec.id, {}).get(BEFORE + path)
+        if step is None:
+            return now
+        failure = self.state.failed.get(spec.id)
+        left = {output.digest for output in failure.left} if failure is not None else {now}
+        return step.blob if now in left else now
 
-    def _look(self, path: str) -> str:
-        """A source's digest, taken once in a pass and again only when asked to forget."""
-        if path not in self._digests:
-            self._digests[path] = self.observer.look(path).digest[:32]
-        return self._digests[path]
+    def answers_for(self, artifact_id: str, path: str) -> bool:
+        """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
+        stages = self.shared.chains.get(path)
+        if stages is None:
+            return True
+        return next((s for s in reversed(stages) if s in self.state.completed), stages[0]) == artifact_id
 
-    def forget(self, paths: Collection[str]) -> None:
-        """Look at these files anew when they are next asked about."""
-        for path in paths:
-            self._digests.pop(path, None)
+    # Outputs.
+
+    def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
+        """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
+        stages = self.shared.chains.get(path) or (artifact_id,)
+        return not self._unfinished.isdisjoint(stages) or self.history.names(digest)
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
-        if done is None:
-            return self._untracked(spec)
+        recorded = {output.path: output for output in done.outputs} if done is not None else {}
         found = []
-        for output in done.outputs:
-            if output.kind != "text" and self.shared.is_last(spec.id, output.path):
-                now = self.observer.look(output.path.rstrip("/"))
-                same = now.digest == output.digest and now.kind == output.kind
-                named = same or not now.digest or self.is_ours(spec.id, now.digest)
-                found.append(Disk(output.path, output.digest, output.digest if same else now.digest or "", named))
-                if not same and now.digest == output.digest:
-                    found[-1] = Disk(output.path, output.digest, f"{now.kind}:{now.digest}", True)
+        for path in (*spec.produces, *spec.modifies) if spec.modifies else spec.produces:
+            output = recorded.get(path)
+            if output is None:
+                disk = self._unrecorded(spec, path)
+            elif not self.shared.chains or self.answers_for(spec.id, path):
+                disk = self._compared(spec, output)
+            else:
+                continue
+            if disk is not None:
+                found.append(disk)
+        text = recorded.get("")
+        if text is not None:
+            stored = self.outputs.is_stored(text)
+            found.append(Disk("", text.digest, text.digest if stored else "", stored=stored))
         return found
 
-    def _untracked(self, spec: ArtifactSpec) -> list[Disk]:
-        found = []
-        for path in spec.produces:
-            now = self.observer.look(path.rstrip("/"))
-            if now.digest:
-                found.append(Disk(path, "", now.digest, self.is_ours(spec.id, now.digest)))
-        return found
+    def _compared(self, spec: ArtifactSpec, output: Output) -> Disk:
+        now = self.observer.look(output.path.rstrip("/"))
+        if now.digest == output.digest and now.kind == output.kind:
+            return Disk(output.path, output.digest, output.digest)
+        stored = self.outputs.is_stored(output)
+        if now.digest == output.digest:
+            return Disk(output.path, output.digest, f"{now.kind}:{now.digest}", stored=stored)
+        if now.kind == "tree" and output.kind == "tree" and self.outputs.only_lacks_files(output):
+            return Disk(output.path, output.digest, "", stored=stored)
+        ours = not now.digest or self.is_ours(spec.id, output.path, now.digest)
+        ours = ours or (self._rebooted and self.outputs.is_torn(output))
+        return Disk(output.path, output.digest, now.digest, ours, stored)
 
-
-def _quoted(command: str) -> bool:
-    return "'" in command or '"' in command or "\\" in command
+    def _unrecorded(self, spec: ArtifactSpec, path: str) -> Disk | None:
+        """A path at which the artifact never left anything: whatever stands there was there before."""
+        stages = self.shared.chains.get(path, ())
+        if path in spec.modifies or any(stage in self.state.completed for stage in stages):
+            return None
+        now = self.observer.look(path.rstrip("/"))
+        if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):
+            return None
+        return Disk(path, "", now.digest, ours=False)

@@ -23,14 +23,16 @@ from headway.files.outputs import Outputs
 
 
 class Task(NamedTuple):
-    """What a worker needs to make an artifact."""
+    """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins."""
 
     job: Job
     fp: Fingerprint
     key: str
     retry: Retry
-    token: int
+    token: int = 0
     loop: Any = None
+    before: tuple[Output, ...] = ()
+    replaces: bool = False
 
 
 class Outcome(NamedTuple):
@@ -78,6 +80,8 @@ class Workshop:
         try:
             for path in (*spec.produces, *spec.modifies) if spec.produces or spec.modifies else ():
                 self.outputs.make_parents(path)
+            if not self.put_back(task.before):
+                return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
             attempt = self._run(task)
             said = Outcome(spec.id, True, stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
             if not attempt.ok:
@@ -86,7 +90,7 @@ class Workshop:
             missing = [p for p in (*spec.produces, *spec.modifies) if p not in known and not self._exists(p)]
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
-            checked = self._verify(task.job)
+            checked = self.verify(task.job)
             if checked is not None and not checked.ok:
                 said = said._replace(stdout=self._keep(checked.stdout), stderr=self._keep(checked.stderr))
                 return _failed(said, "verify_failed", f"verify: {checked.error}")
@@ -141,7 +145,15 @@ class Workshop:
         else:
             self.outputs.write(path, found.read_bytes())
 
-    def _verify(self, job: Job) -> Attempt | None:
+    def put_back(self, before: tuple[Output, ...]) -> bool:
+        """Shared files as they have to be; no digest stands for no file. Whether it could be done."""
+        for output in before:
+            if not output.digest:
+                self.outputs.remove(output.path)
+        return self.outputs.restore(output for output in before if output.digest)
+
+    def verify(self, job: Job) -> Attempt | None:
+        """What the artifact's `verify` says of what is at its paths; None if it has none."""
         return run_command(job, job.spec.verify) if job.spec.verify else None
 
     def _keep(self, data: bytes) -> str:
@@ -150,7 +162,7 @@ class Workshop:
     def _left(self, spec: ArtifactSpec) -> tuple[Output, ...]:
         """What a failed attempt left at the output paths, so that it is never taken for an edit."""
         try:
-            return self.outputs.capture((*spec.produces, *spec.modifies))
+            return self.outputs.left((*spec.produces, *spec.modifies))
         except (HeadwayError, OSError):
             return ()
 
@@ -169,6 +181,7 @@ class Workshop:
             os.makedirs(self._texts, exist_ok=True)
             with open(f"{path}.tmp", "wb") as file:
                 file.write(blobs.get(digest))
+            os.chmod(f"{path}.tmp", 0o444)
             os.replace(f"{path}.tmp", path)
         return Input(self.root, (os.path.relpath(path, self.root),), lambda: blobs.get(digest))
 
@@ -188,11 +201,12 @@ def _wait(seconds: float, cancelled: Callable[[], bool]) -> None:
         time.sleep(min(0.05, max(end - time.monotonic(), 0)))
 
 
-def environment(environ: Mapping[str, str], spec: ArtifactSpec, plan_id: str, key: str) -> dict[str, str]:
+def environment(environ: Mapping[str, str], spec: ArtifactSpec, plan_id: str, run_id: str, key: str) -> dict[str, str]:
     """The environment of a recipe: the caller's, and what names this attempt."""
     return {
         **environ,
         "HEADWAY_PLAN": plan_id,
+        "HEADWAY_RUN": run_id,
         "HEADWAY_ARTIFACT": spec.id,
         "HEADWAY_IDEMPOTENCY_KEY": key,
     }

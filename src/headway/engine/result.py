@@ -12,6 +12,8 @@ from headway.core.state import Output
 from headway.errors import HeadwayError
 
 Status = Literal["completed", "failed", "paused", "refused", "interrupted"]
+STATUS: Mapping[int, Status] = {0: "completed", 1: "failed", 3: "refused", 75: "paused", 130: "interrupted"}
+INTERRUPTIONS = frozenset({"interrupted", "terminated"})
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +58,6 @@ class RunResult(msgspec.Struct, kw_only=True):
 
     plan_id: str
     run_id: str = ""
-    status: Status = "completed"
     made: list[str] = []
     kept: list[str] = []
     restored: list[str] = []
@@ -69,6 +70,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     decisions: list[Decision] = []
     paused: Pause | None = None
     moved: dict[str, str] = {}
+    beyond: list[str] = []
     unstable: list[str] = []
     duration_ms: int = 0
     saved_ms: int = 0
@@ -84,13 +86,26 @@ class RunResult(msgspec.Struct, kw_only=True):
     @property
     def exit_code(self) -> int:
         """When several things happened, the first of 130, 3, 1, 75 counts."""
-        if self.status == "interrupted":
+        if self.paused is not None and self.paused.code in INTERRUPTIONS:
             return 130
         if self.decisions:
             return 3
         if self.failed or self.blocked or self.moved:
             return 1
         return 75 if self.paused is not None or self.waiting else 0
+
+    @property
+    def status(self) -> Status:
+        """How it ended, in a word; follows the exit code."""
+        return STATUS[self.exit_code]
+
+    def decide(self, code: str, artifact_id: str, flags: list[str]) -> None:
+        """One more artifact about which only the user can decide."""
+        known = next((d for d in self.decisions if (d.code, d.flags) == (code, flags)), None)
+        if known is None:
+            self.decisions.append(Decision(code, [artifact_id], flags))
+        else:
+            known.artifacts.append(artifact_id)
 
     def __getitem__(self, artifact_id: str) -> Product:
         return Product(artifact_id, self.outputs[artifact_id], self.read)

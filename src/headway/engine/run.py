@@ -2,7 +2,7 @@
 
     judge everything; what is not stale is kept
     while something is ready or running:
-        judge what is ready once more: kept (cut off early), restored, reused, held for the user, or started
+        judge what is ready once more: kept (cut off early), put back, taken over, held for the user, or started
         for each outcome: record it, then look at its dependents
 
 Resuming is running again. Progress is durable artifact by artifact; nothing here needs to end well.
@@ -11,9 +11,10 @@ Resuming is running again. Progress is durable artifact by artifact; nothing her
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,24 +22,28 @@ import msgspec
 
 from headway.core import commands as cmd
 from headway.core.events import Record
-from headway.core.fingerprint import content_digest, reuse_key
-from headway.core.freshness import EDITS, Reason
+from headway.core.fingerprint import MOVED, NOTHING, content_digest, reuse_key
+from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output, State, Step
-from headway.engine.history import History
-from headway.engine.judge import Judge
+from headway.engine.judge import BEFORE, Judge
+from headway.engine.keeping import Keeper
 from headway.engine.making import Outcome, Task, Workshop, environment
+from headway.engine.queue import Queue
 from headway.engine.recipes.base import Job
-from headway.engine.result import Decision, Options, Pause, Reporter, RunResult
+from headway.engine.result import INTERRUPTIONS, Options, Pause, Reporter, RunResult
+from headway.engine.shared import Use
 from headway.engine.workers import Workers
-from headway.errors import HeadwayError, StorageFailed
-from headway.files.outputs import Outputs
+from headway.errors import HeadwayError, Rejected, TryLater, UsageError
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import Writer
 
 EQUAL_ERRORS = 5
-RESTORABLE = frozenset({"output_missing", "output_replaced"})
+"""So many equal errors in a row would strike every artifact: nothing more is started."""
+
 INLINE_STEP = 4096
+DRAIN = 5.0
+"""How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
 
 class Run:
@@ -48,8 +53,6 @@ class Run:
         self,
         writer: Writer,
         judge: Judge,
-        outputs: Outputs,
-        history: History,
         lock: FileLock,
         *,
         root: str,
@@ -68,8 +71,7 @@ class Run:
     ) -> None:
         self._writer = writer
         self._judge = judge
-        self._outputs = outputs
-        self._history = history
+        self._history = judge.history
         self._lock = lock
         self._root = root
         self._id = run_id
@@ -83,19 +85,21 @@ class Run:
         self._loop = loop
         self._stop = stop
         self._boot = boot
-        self._workshop = Workshop(root, outputs, home)
+        self._keeper = Keeper(judge, self._record)
+        self._workshop = Workshop(root, judge.outputs, home)
         self._workers = Workers(jobs, self._workshop.make)
-        self._ready: deque[str] = deque()
-        self._waiting: dict[str, int] = {}
-        self._followers: dict[str, list[str]] = {}
         self._todo: dict[str, Reason] = {}
+        self._queue = Queue((), needs=tuple, courtesy=tuple)
         self._running: dict[str, Task] = {}
+        self._using: dict[str, list[Use]] = {}
         self._groups: dict[str, int] = {}
-        self._made_count = 0
+        self._signing = threading.Lock()
+        self._started = 0
         self._errors: list[str] = []
         self._halted = ""
         self._cancelling = False
         self._retry_after: float | None = None
+        self._judged = dict(judge.state.artifacts)
         self.result = RunResult(plan_id=self._state.plan_id, run_id=run_id, root=root)
 
     @property
@@ -109,24 +113,14 @@ class Run:
     def go(self) -> RunResult:
         """Make what is stale; what came of it."""
         began = time.monotonic()
-        self._plan()
-        stale: dict[str, str] = {a: reason.code for a, reason in self._todo.items()}
-        if stale:
-            self._record(
-                cmd.StartRun(
-                    run=self._id, stale=stale, jobs=self._jobs, partial=self._options.partial, boot=self._boot
-                ),
-                wait=True,
-            )
-            self._judge.state = self._state
+        self._announce()
         self._reporter.begun(self.result, self._todo, self._jobs)
         try:
+            self._hold_known_edits()
             self._loop_until_done(began)
             self._leave_shared_files()
         except BaseException:
-            self._cancelling = True
-            self._drain()
-            self._close("interrupted")
+            self._tear_down()
             raise
         finally:
             self._workers.close()
@@ -135,36 +129,35 @@ class Run:
         self._reporter.ended(self.result)
         return self.result
 
-    def _plan(self) -> None:
-        """What is to be done, and what each of it waits for."""
-        reasons = self._judge.reasons
+    def _announce(self) -> None:
+        """What is to be done, what waits for what, and the event that says so."""
+        reasons, graph, shared = self._judge.reasons, self._judge.graph, self._judge.shared
         chosen = [a for a in reasons if a in self._selected]
         self._todo = {a: reasons[a] for a in chosen if not reasons[a].fresh}
         self.result.reasons = dict(self._todo)
         self.result.kept = [a for a in chosen if a not in self._todo]
-        for artifact_id in self._todo:
-            needs = {*self._state.artifacts[artifact_id].requires, *self._judge.shared.after.get(artifact_id, ())}
-            open_needs = [r for r in needs if r in self._todo]
-            self._waiting[artifact_id] = len(open_needs)
-            for required in open_needs:
-                self._followers.setdefault(required, []).append(artifact_id)
-        self._ready.extend(a for a, count in self._waiting.items() if count == 0)
+        behind = set(graph.above(self._todo))
+        affected = {a: None for a in chosen if a in behind or (shared.chains and shared.after(a))}
+        self._queue = Queue(affected, needs=lambda a: (*graph[a].requires, *shared.after(a)), courtesy=shared.courtesy)
+        stale: dict[str, str] = {a: reason.code for a, reason in self._todo.items()}
+        self._record(
+            cmd.StartRun(run=self._id, stale=stale, jobs=self._jobs, partial=self._options.partial, boot=self._boot),
+            True,
+        )
 
     def _loop_until_done(self, began: float) -> None:
-        while self._ready or self._running:
+        while True:
             self._watch(began)
-            self._start_ready()
+            self._advance()
             if not self._running:
-                if not self._ready or self._halted:
-                    break
-                continue
+                break
             for outcome in self._workers.outcomes(wait=0.2):
                 self._take(outcome)
 
     def _watch(self, began: float) -> None:
         """Notice that somebody wants the run to stop, or that its time is up."""
         why = self._stop()
-        if why and not self._halted:
+        if why and not self._cancelling:
             self._halted, self._cancelling = why, True
         limit = self._options.max_time
         if limit is not None and not self._halted and time.monotonic() - began > limit:
@@ -172,274 +165,358 @@ class Run:
 
     # Starting.
 
-    def _start_ready(self) -> None:
-        """Start what can be started now, as one event."""
-        tasks: list[Task] = []
-        replaces = False
-        while self._ready and not self._halted and self._room(len(tasks)):
-            artifact_id = self._ready.popleft()
-            reason = self._judge.again(artifact_id)
-            if reason.fresh:
-                self._settle(artifact_id, "kept", reason)
-            elif reason.code in EDITS and not self._answer_edit(artifact_id, reason):
-                continue
-            elif not self._without_making(artifact_id, self._judge.reasons[artifact_id]):
-                prepared = self._prepare(artifact_id)
-                if prepared is not None:
-                    task, over_existing = prepared
-                    replaces |= over_existing
+    def _advance(self) -> None:
+        """Settle what is ready, and start what has to be made, as one event, as far as there is room."""
+        while not self._halted:
+            tasks: list[Task] = []
+            later: list[str] = []
+            while len(tasks) < self._room() and (artifact_id := self._queue.pop()) is not None:
+                uses = self._judge.shared.uses(artifact_id)
+                if not all(use.suits(other) for use in uses for other in self._using.get(use.path, ())):
+                    later.append(artifact_id)
+                    continue
+                try:
+                    task = self._consider(artifact_id)
+                except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
+                    self._wait(artifact_id, refusal.message)
+                    continue
+                if task is not None:
                     tasks.append(task)
-        if tasks:
-            self._launch(tasks, replaces)
+                    for use in uses:
+                        self._using.setdefault(use.path, []).append(use)
+            self._queue.put_back(later)
+            if tasks:
+                self._launch(tasks)
+            if self._running or not tasks:
+                break
+        if not self._running and not self._halted:
+            self._wait_for_others()
 
-    def _room(self, preparing: int) -> bool:
-        free = self._workers.free - preparing
-        profile = self._state.profile
-        if profile is not None:
-            free = min(free, profile.limit - len(self._state.claims) - preparing)
-        if self._options.limit is not None:
-            free = min(free, self._options.limit - self._made_count - len(self._running) - preparing)
-            if free <= 0 and not self._running and not preparing:
-                self._halted = self._halted or "limit"
-        return free > 0
+    def _room(self) -> int:
+        """How many more may be started now: by workers, and by the profile, for which others' claims count."""
+        free, profile = self._workers.free, self._state.profile
+        return free if profile is None else min(free, profile.limit - len(self._state.claims))
 
-    def _launch(self, tasks: list[Task], replaces: bool) -> None:
+    def _wait_for_others(self) -> None:
+        """Nothing runs and yet something could start: the profile's places are taken by others."""
+        while (artifact_id := self._queue.pop()) is not None:
+            names = ", ".join(f"{a} ({claim.by})" for a, claim in self._state.claims.items())
+            self._wait(artifact_id, f"the profile leaves no place beside {names}")
+
+    def _consider(self, artifact_id: str) -> Task | None:
+        """What is ready, judged once more: whatever needs no making is done here. What is left is a task."""
+        self._judge.state = state = self._state
+        spec = state.artifacts.get(artifact_id)
+        if spec is None:
+            self._queue.give_up(artifact_id)
+            return None
+        reason = self._judge.again(artifact_id, anew=True)
+        claim = state.claims.get(artifact_id)
+        if reason.fresh:
+            self._settle(artifact_id, "kept", reason)
+            return None
+        self._notice(artifact_id, reason)
+        if claim is not None:
+            self._wait(artifact_id, f"claimed by {claim.by}")
+            return None
+        if reason.code in EDITS:
+            if not self._answer(artifact_id, reason):
+                return None
+            reason = self._judge.again(artifact_id)
+        if self._without_making(spec, reason):
+            return None
+        if self._options.limit is not None and self._started >= self._options.limit:
+            self.result.beyond.append(artifact_id)
+            return None
+        return self._prepare(spec)
+
+    def _notice(self, artifact_id: str, reason: Reason) -> None:
+        """It was thought to be fresh, and what it requires has changed since."""
+        if artifact_id not in self._todo:
+            self._todo[artifact_id] = self.result.reasons[artifact_id] = reason
+            self.result.kept.remove(artifact_id)
+
+    def _without_making(self, spec: ArtifactSpec, reason: Reason) -> bool:
+        """Whether it could be put back or taken over, must be held, or is somebody else's to make."""
+        artifact_id = spec.id
+        if reason.code in RESTORABLE and self._keeper.restore(artifact_id):
+            self._settle(artifact_id, "restored", reason)
+            return True
+        if not spec.has_recipe:
+            self._wait(artifact_id, f"headway claim {artifact_id}")
+            return True
+        forced = artifact_id in self._judge.forced
+        note = self._keeper.reuse(artifact_id, self._id) if not forced and not spec.effects else ""
+        if note:
+            self._settle(artifact_id, "reused", reason, note=note)
+            return True
+        if self._state.uncertain.get(artifact_id, 0) and spec.effects and not forced and not _is_idempotent(spec):
+            flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
+            self._hold(artifact_id, "effects_uncertain", flags, reason)
+            return True
+        problem = self._judge.problem(artifact_id)
+        if problem:
+            self._fail_unmade(spec, "unmakeable", problem)
+            return True
+        return self._is_moved_before(spec)
+
+    def _is_moved_before(self, spec: ArtifactSpec) -> bool:
+        """A requirement's output that is no longer what was recorded: nothing is made from it."""
+        for path in self._moved_inputs(spec, cheaply=True):
+            self._move(spec.id, path)
+            return True
+        return False
+
+    def _prepare(self, spec: ArtifactSpec) -> Task | None:
+        """Everything that a worker needs; digests of inputs are taken before the recipe can begin."""
+        state, artifact_id = self._state, spec.id
+        fp = self._judge.now[artifact_id]
+        key = reuse_key(fp)
+        paths = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._root, p))]
+        self._keeper.preserve(artifact_id, paths)
+        try:
+            job = self._job(spec, key)
+        except HeadwayError as error:
+            self._fail_unmade(spec, error.error_code, str(error).replace("\n ", ";"))
+            return None
+        self._started += 1
+        retry = spec.retry or state.settings.retry or Retry()
+        return Task(job, fp, key, retry, loop=self._loop, before=self._files_before(spec, fp), replaces=bool(paths))
+
+    def _job(self, spec: ArtifactSpec, key: str) -> Job:
+        state = self._state
+        return Job(
+            spec=spec,
+            root=self._root,
+            inputs={
+                r: self._workshop.input(state.artifacts[r], self._judge.recorded(r))
+                for r in spec.requires
+                if r in state.artifacts
+            },
+            sources=self._judge.files.declared(spec) or self._judge.sources.get(spec.id, []),
+            variables=state.settings.vars,
+            environment=environment(self._environ, spec, state.plan_id, self._id, key),
+            timeout=spec.timeout or state.settings.timeout,
+            function=self._function(spec) if spec.make and key else None,
+            started=lambda pid: self._group_began(spec.id, pid),
+            cancelled=lambda: self._cancelling,
+        )
+
+    def _launch(self, tasks: list[Task]) -> None:
         ids = tuple(task.job.spec.id for task in tasks)
-        external = any(task.job.spec.effects for task in tasks)
-        named = self._todo
-        reasons: dict[str, str] = {a: self._judge.reasons[a].code for a in ids if a not in named}
-        records = self._record(cmd.StartArtifacts(ids=ids, run=self._id, reasons=reasons), wait=external or replaces)
-        token = records[0].seq
+        wait = any(task.job.spec.effects or task.replaces for task in tasks)
+        reasons: dict[str, str] = {a: self._judge.reasons[a].code for a in ids if a not in self.result.reasons}
+        try:
+            token = self._record(cmd.StartArtifacts(ids=ids, run=self._id, reasons=reasons), wait)[0].seq
+        except (Rejected, TryLater) as refusal:  # somebody else claimed something meanwhile
+            self._started -= len(tasks)
+            for task in tasks:
+                self._let_go(task.job.spec.id)
+                if len(tasks) > 1:
+                    self._started += 1
+                    self._launch([task])
+                else:
+                    self._wait(task.job.spec.id, refusal.message)
+            return
         for task in tasks:
+            self._keep_before(task, token)
             artifact_id = task.job.spec.id
             ready = task._replace(token=token, job=task.job._replace(step=self._stepper(artifact_id, task.key, token)))
             self._running[artifact_id] = ready
             self._reporter.started(artifact_id, self._judge.reasons[artifact_id])
             self._workers.start(ready)
 
-    def _without_making(self, artifact_id: str, reason: Reason) -> bool:
-        """Whether it could be restored or reused, must be held, or is somebody else's to make."""
-        spec = self._state.artifacts[artifact_id]
-        done = self._state.completed.get(artifact_id)
-        if reason.fresh:
-            self._settle(artifact_id, "accepted" if artifact_id in self.result.accepted else "kept", reason)
-            return True
-        if artifact_id in self._state.uncertain and artifact_id not in self._judge.forced and not _is_idempotent(spec):
-            flags = [
-                f"--rerun {artifact_id}",
-                f"headway accept {artifact_id}",
-                f"headway skip {artifact_id} --reason …",
-            ]
-            self._hold(artifact_id, "effects_uncertain", flags, reason)
-            return True
-        if reason.code in RESTORABLE and done is not None:
-            self._preserve(artifact_id, [o.path for o in done.outputs if o.path])
-            if self._restore(done.outputs):
-                self._settle(artifact_id, "restored", reason)
-                return True
-        if not spec.has_recipe:
-            holder = self._state.claims.get(artifact_id)
-            self.result.waiting[artifact_id] = f"claimed by {holder.by}" if holder else f"headway claim {artifact_id}"
-            self._block_behind(artifact_id)
-            return True
-        if artifact_id in self._state.claims:
-            self.result.waiting[artifact_id] = f"claimed by {self._state.claims[artifact_id].by}"
-            self._block_behind(artifact_id)
-            return True
-        return artifact_id not in self._judge.forced and self._reuse(artifact_id, reason)
+    # Files that are changed in place.
 
-    def _restore(self, outputs: tuple[Output, ...]) -> bool:
-        """Put all of them back; whether every one could be."""
-        restored = [self._outputs.restore(output) for output in outputs]
-        return all(restored)
+    def _files_before(self, spec: ArtifactSpec, fp: Fingerprint) -> tuple[Output, ...]:
+        """Shared files, as this artifact has to find them."""
+        found = []
+        for use in self._judge.shared.uses(spec.id):
+            stage = self._judge.stage_before(spec.id, use.path) if use.path in spec.modifies else use.stage
+            output = self._judge.output_at(stage, use.path) if stage is not None else None
+            if output is not None:
+                found.append(output)
+            elif use.path in fp.before and fp.before[use.path] != NOTHING:
+                self._judge.outputs.set_aside([use.path])
+                kind = self._judge.observer.look(use.path).kind
+                found.append(Output(use.path, fp.before[use.path], 0, "exec" if kind == "exec" else "file"))
+        return tuple(found)
 
-    def _reuse(self, artifact_id: str, reason: Reason) -> bool:
-        """Take over what was once made from the same things in the same way."""
-        spec = self._state.artifacts[artifact_id]
-        if spec.effects or reason.code == "failed":
-            return False
-        if not self._history.any():
-            return False
-        fp = self._judge.now[artifact_id]
-        for earlier in self._history.earlier(reuse_key(fp)):
-            outputs = earlier.outputs
-            if all(self._outputs.readable(output) for output in outputs):
-                self._preserve(artifact_id, [o.path for o in outputs if o.path])
-                if not self._restore(outputs):
-                    continue
-                note = f"event {earlier.seq} of {earlier.plan}"
-                token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=self._id))[0].seq
-                self._record(
-                    cmd.CompleteArtifact(
-                        id=artifact_id, token=token, outputs=outputs, fp=fp, how="reused", note=note, verified=True
-                    )
-                )
-                self._settle(artifact_id, "reused", reason, note=note)
-                return True
-        return False
+    def _keep_before(self, task: Task, token: int) -> None:
+        """What a shared file was before it was first changed: an attempt after this one begins there, too."""
+        spec = task.job.spec
+        for path in spec.modifies:
+            first = self._judge.stage_before(spec.id, path) is None and spec.id not in self._state.completed
+            if first and task.fp.before[path]:
+                step = Step(key="", blob=task.fp.before[path])
+                self._record(cmd.RecordStep(id=spec.id, token=token, name=BEFORE + path, step=step), True)
 
-    def _prepare(self, artifact_id: str) -> tuple[Task, bool] | None:
-        """Everything that a worker needs; digests of inputs are taken before the recipe can begin."""
-        state = self._state
-        spec = state.artifacts[artifact_id]
-        fp = self._judge.now[artifact_id]
-        key = reuse_key(fp)
-        existing = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._root, p))]
-        self._preserve(artifact_id, existing)
-        for path, stage in self._judge.shared.stages_read(artifact_id):
-            self._put_back(path, stage)
-        try:
-            function = self._function(spec) if spec.make else None
-            inputs = {
-                r: self._workshop.input(state.artifacts[r], self._content(r))
-                for r in spec.requires
-                if r in state.artifacts
-            }
-        except HeadwayError as error:
-            token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=self._id))[0].seq
-            self._running[artifact_id] = Task(_no_job(spec, self._root), fp, key, Retry(), token)
-            self._take(Outcome(artifact_id, False, (), "usage", str(error).replace("\n", ";")))
-            return None
-        settings = state.settings
-        job = Job(
-            spec=spec,
-            root=self._root,
-            inputs=inputs,
-            sources=self._judge.sources.get(artifact_id, [])
-            if not spec.sources
-            else self._judge.observer.expand(spec.sources),
-            variables=settings.vars,
-            environment=environment(self._environ, spec, state.plan_id, key),
-            timeout=spec.timeout or settings.timeout,
-            function=function,
-            started=lambda pid: self._group_began(artifact_id, pid),
-            cancelled=lambda: self._cancelling,
-        )
-        return Task(job, fp, key, spec.retry or settings.retry or Retry(), 0, self._loop), bool(existing)
+    def _leave_shared_files(self) -> None:
+        """Shared files end as the newest of their stages left them."""
+        for path, stages in self._judge.shared.chains.items():
+            newest = next((stage for stage in reversed(stages) if stage in self._state.completed), None)
+            broken = any(stage in self._state.failed or stage in self._state.claims for stage in stages)
+            if newest is not None and not broken and path not in self._held_paths():
+                output = self._judge.output_at(newest, path)
+                if output is not None:
+                    self._judge.outputs.restore([output])
 
-    def _content(self, artifact_id: str) -> tuple[Output, ...]:
-        skip = self._state.skipped.get(artifact_id)
-        done = skip.last if skip is not None else self._state.completed.get(artifact_id)
-        return done.outputs if done is not None else ()
+    def _held_paths(self) -> set[str]:
+        held = (self._state.artifacts[a] for d in self.result.decisions for a in d.artifacts if a in self._judged)
+        return {path for spec in held for path in (*spec.produces, *spec.modifies)}
 
-    def _fingerprint(self, artifact_id: str) -> Fingerprint:
-        done = self._state.completed.get(artifact_id)
-        return self._judge.fingerprint(artifact_id, wrote=done.wrote if done else ())
+    def _let_go(self, artifact_id: str) -> None:
+        for use in self._judge.shared.uses(artifact_id) if self._using else ():
+            self._using[use.path].remove(use)
 
     # Edits.
 
-    def _answer_edit(self, artifact_id: str, reason: Reason) -> bool:
-        """Bytes that somebody wrote stand at an output: adopt them, set them aside, or ask. Whether to go on."""
+    def _policy(self, artifact_id: str) -> str:
         spec = self._state.artifacts[artifact_id]
-        answer = self._options.on_edit or spec.on_edit or self._state.settings.on_edit
-        if answer == "ask":
-            self._hold(artifact_id, reason.code, ["--accept-edits", "--discard-edits"], reason)
-            return False
-        if answer == "accept":
-            self.accept(artifact_id, self._options.reason or "--accept-edits")
-            self.result.accepted.append(artifact_id)
-            self._settle(artifact_id, "accepted", reason)
-            return False
-        self._preserve(artifact_id, list(spec.produces))
-        for path in spec.produces:
-            self._outputs.remove(path)
-        self._judge.again(artifact_id)
-        return True
+        return self._options.on_edit or spec.on_edit or self._state.settings.on_edit
+
+    def _hold_known_edits(self) -> None:
+        """All edits that are to be asked about are asked about at once, whatever else they wait for."""
+        for artifact_id, reason in self._todo.items():
+            if reason.code in EDITS and self._policy(artifact_id) == "ask":
+                self._ask(artifact_id, reason)
+
+    def _ask(self, artifact_id: str, reason: Reason) -> None:
+        self._hold(artifact_id, reason.code, ["--accept-edits", "--discard-edits"], reason)
+
+    def _answer(self, artifact_id: str, reason: Reason) -> bool:
+        """Bytes that somebody wrote stand at an output: adopt them, set them aside, or ask. Whether to go on."""
+        policy = self._policy(artifact_id)
+        if policy == "discard":
+            self._keeper.discard(artifact_id, reason)
+            return True
+        if policy == "accept":
+            self._adopt(artifact_id, reason)
+        else:
+            self._ask(artifact_id, reason)
+        return False
+
+    def _adopt(self, artifact_id: str, reason: Reason) -> None:
+        problem = self._refusal(artifact_id)
+        if problem:
+            self._hold(artifact_id, "edit_not_verified", ["--discard-edits"], reason, problem)
+            return
+        self._keeper.adopt(artifact_id, self._options.reason or "--accept-edits")
+        self._settle(artifact_id, "accepted", reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
-        """What is on disk counts as the output."""
+        """Adopt what stands at its paths, or say why that cannot be."""
+        self._judge.state = self._state
         spec = self._state.artifacts[artifact_id]
-        outputs = self._outputs.capture((*spec.produces, *spec.modifies))
-        self._record(cmd.AcceptOutput(id=artifact_id, outputs=outputs, fp=self._fingerprint(artifact_id), reason=why))
+        problem = self._refusal(artifact_id) if spec.produces or spec.modifies else "it has no files"
+        if problem:
+            raise UsageError(
+                f"There is nothing to accept for {artifact_id}",
+                facts={"reason": problem},
+                hint=f"headway run {artifact_id}",
+                code="accept.missing",
+            )
+        self._keeper.adopt(artifact_id, why)
 
-    def _preserve(self, artifact_id: str, paths: list[str]) -> None:
-        """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
-        unnamed = []
-        for path in paths:
-            seen = self._judge.observer.look(path.rstrip("/"))
-            if seen.digest and not self._history.names(seen.digest):
-                unnamed.append(path)
-        kept = self._outputs.capture(unnamed)
-        if kept:
-            self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), wait=True)
-
-    def _put_back(self, path: str, stage: str) -> None:
-        """A shared file, as one of its stages left it."""
-        output = next((o for o in self._content(stage) if o.path == path), None)
-        if output is not None and self._judge.observer.look(path).digest != output.digest:
-            self._outputs.restore(output)
-
-    def _leave_shared_files(self) -> None:
-        """Shared files end as the last of their stages left them."""
-        for path, stages in self._judge.shared.chains.items():
-            if all(stage in self._state.completed for stage in stages) and not self._state.claims:
-                self._put_back(path, stages[-1])
+    def _refusal(self, artifact_id: str) -> str:
+        """Why what stands at its paths cannot be adopted, or ""."""
+        spec = self._state.artifacts[artifact_id]
+        missing = [p for p in spec.produces if not os.path.lexists(os.path.join(self._root, p))]
+        if missing:
+            return f"{', '.join(missing)} is missing"
+        if not spec.verify:
+            return ""
+        checked = self._workshop.verify(self._job(spec, ""))
+        return f"verify: {checked.error}" if checked is not None and not checked.ok else ""
 
     # Outcomes.
 
     def _take(self, outcome: Outcome) -> None:
         """Record what came of an attempt."""
         task = self._running.pop(outcome.id)
+        self._let_go(outcome.id)
         self._group_ended(outcome.id)
+        self._judge.state = self._state
         reason = self._judge.reasons[outcome.id]
-        if outcome.code in ("cancelled", "quota"):
-            self._record(cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error))
-            if outcome.code == "quota":
-                self._halted, self._retry_after = self._halted or "quota", outcome.retry_after
-            self._waiting[outcome.id] = 0
-            return
-        if not outcome.ok:
-            self._fail(task, outcome, reason)
-            return
-        self._errors.clear()
-        self._complete(task, outcome, reason)
+        try:
+            if outcome.code in ("cancelled", "quota"):
+                self._release(outcome)
+            elif outcome.ok:
+                self._errors.clear()
+                self._complete(task, outcome, reason)
+            else:
+                self._fail(task, outcome, reason)
+        except Rejected as lost:  # the claim is not ours any more: somebody reset, closed or took it over
+            self._lose(outcome.id, str(lost).replace("\n ", ";"), reason)
+
+    def _release(self, outcome: Outcome) -> None:
+        self._record(cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error))
+        if outcome.code == "quota":
+            self._halted, self._retry_after = self._halted or "quota", outcome.retry_after
 
     def _complete(self, task: Task, outcome: Outcome, reason: Reason) -> None:
-        before = self._state.completed.get(outcome.id)
-        moved, wrote = self._moved(task, outcome)
+        spec, before = task.job.spec, self._state.completed.get(outcome.id)
+        moved, wrote = self._changed_meanwhile(task)
+        fp = task.fp
+        if moved or wrote:
+            sources = {p: MOVED if p in moved else d for p, d in fp.sources.items() if p not in wrote}
+            inputs = {r: MOVED if moved.get(r) else d for r, d in fp.inputs.items()}
+            fp = msgspec.structs.replace(fp, sources=sources, inputs=inputs)
         self._record(
             cmd.CompleteArtifact(
                 id=outcome.id,
                 token=task.token,
                 outputs=outcome.outputs,
-                fp=msgspec.structs.replace(
-                    task.fp, sources={p: d for p, d in task.fp.sources.items() if p not in wrote}
-                ),
+                fp=fp,
                 ms=outcome.ms,
                 verified=outcome.verified,
-                external=bool(task.job.spec.effects),
+                external=bool(spec.effects),
                 wrote=tuple(wrote),
                 stdout=outcome.stdout,
                 stderr=outcome.stderr,
             ),
-            wait=bool(task.job.spec.effects),
+            bool(spec.effects),
         )
-        self._made_count += 1
-        same_inputs = before is not None and reuse_key(before.fp) == task.key
-        if same_inputs and before and content_digest(before.outputs) != content_digest(outcome.outputs):
+        same = before is not None and before.how != "accepted" and reuse_key(before.fp) == task.key
+        if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
-        if moved:
-            self.result.moved[outcome.id] = moved
-            self._judge.reasons[outcome.id] = Reason("source_changed", moved)
-            self.result.made.append(outcome.id)
-            self._reporter.finished(outcome.id, "made", reason, outcome.ms, f"{moved} changed meanwhile")
-            self._block_behind(outcome.id)
+        if not moved:
+            self._settle(outcome.id, "made", reason, ms=outcome.ms)
             return
-        self._settle(outcome.id, "made", reason, ms=outcome.ms)
+        path = next(iter(moved.values()))
+        self.result.made.append(outcome.id)
+        self._reporter.finished(outcome.id, "made", reason, outcome.ms, f"{path} changed meanwhile")
+        self._move(outcome.id, path)
 
-    def _moved(self, task: Task, outcome: Outcome) -> tuple[str, list[str]]:
-        """A source that changed while the recipe ran, and files that the recipe itself was seen to write."""
-        spec = task.job.spec
-        declared = set(self._judge.observer.expand(spec.sources)) if spec.sources else set()
-        moved, wrote = "", []
-        for path, digest in task.fp.sources.items():
-            if self._judge.observer.look(path).digest[:32] != digest:
-                self._judge.forget([path])
-                if path in declared:
-                    moved = moved or path
-                else:
-                    wrote.append(path)
-        return moved, wrote
+    def _changed_meanwhile(self, task: Task) -> tuple[dict[str, str], list[str]]:
+        """Sources and requirements that changed while the recipe ran, each with its file; and what it itself wrote."""
+        spec, files = task.job.spec, self._judge.files
+        moved: dict[str, str] = {}
+        wrote: list[str] = []
+        if spec.sources or spec.run or spec.verify:
+            declared = set(files.declared(spec))
+            files.forget(task.fp.sources)
+            for path in {*task.fp.sources, *declared}:
+                if files.look(path) != task.fp.sources.get(path, ""):
+                    moved.update({path: path} if path in declared else {})
+                    wrote += [] if path in declared else [path]
+        if spec.run or spec.verify:
+            files.forget_words()
+            wrote += [w for w in files.words(spec, task.job.variables) if w not in task.fp.sources and w not in wrote]
+        for path in self._moved_inputs(spec, cheaply=False):
+            owner = next(r for r in spec.requires if any(o.path == path for o in self._judge.recorded(r)))
+            moved[owner] = path
+        return dict(sorted(moved.items())), sorted(wrote)
+
+    def _moved_inputs(self, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:
+        """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
+        chains, observer = self._judge.shared.chains, self._judge.observer
+        for required in spec.requires:
+            for output in self._judge.recorded(required):
+                if not output.path or output.path in chains or (cheaply and output.kind == "tree"):
+                    continue
+                if not (cheaply and observer.is_unmoved(output.path)) and not self._judge.outputs.stands(output):
+                    yield output.path
 
     def _fail(self, task: Task, outcome: Outcome, reason: Reason) -> None:
         self._record(
@@ -455,67 +532,76 @@ class Run:
                 stderr=outcome.stderr,
             )
         )
-        self.result.failed[outcome.id] = outcome.error
-        self._judge.reasons[outcome.id] = Reason("failed")
-        self._reporter.finished(outcome.id, "failed", reason, outcome.ms, outcome.error)
-        self._block_behind(outcome.id)
+        self._lose(outcome.id, outcome.error, reason, outcome.ms)
         self._errors.append(f"{outcome.code}: {outcome.error}")
         if self._options.fail_fast:
-            self._halted, self._cancelling = "fail_fast", True
+            self._halted, self._cancelling = self._halted or "fail_fast", True
         elif len(self._errors) >= EQUAL_ERRORS and len(set(self._errors[-EQUAL_ERRORS:])) == 1:
-            self._halted = "same_error"
+            self._halted = self._halted or "same_error"
         elif outcome.code == "command_missing" and self._all_use_command_of(task.job.spec):
-            self._halted = "command_missing"
+            self._halted = self._halted or "command_missing"
+
+    def _fail_unmade(self, spec: ArtifactSpec, code: str, error: str) -> None:
+        """It cannot even be tried; its failure is recorded like any other."""
+        token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
+        job = Job(spec, self._root, {}, [], {}, {}, None)
+        self._running[spec.id] = Task(job, self._judge.now[spec.id], "", Retry(), token)
+        for use in self._judge.shared.uses(spec.id):
+            self._using.setdefault(use.path, []).append(use)
+        self._take(Outcome(spec.id, False, (), code, error))
+
+    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0) -> None:
+        self.result.failed[artifact_id] = error
+        self._judge.reasons[artifact_id] = Reason("failed")
+        self._reporter.finished(artifact_id, "failed", reason, ms, error)
+        self._block_behind(artifact_id)
 
     def _all_use_command_of(self, spec: ArtifactSpec) -> bool:
         """A command that is not there strikes every artifact that is left."""
-        word = spec.run.split()[0] if spec.run.split() else ""
-        left = [self._state.artifacts[a].run for a in self._waiting if a in self._todo and not self._is_settled(a)]
-        return bool(left) and all(run.split()[:1] == [word] for run in left)
-
-    def _is_settled(self, artifact_id: str) -> bool:
-        return artifact_id in self.result.failed or self._judge.reasons[artifact_id].fresh
+        left = [self._state.artifacts[a].run for a in self._queue.open if a in self._todo]
+        return bool(left) and all(run.split()[:1] == spec.run.split()[:1] for run in left)
 
     def _settle(self, artifact_id: str, how: str, reason: Reason, *, ms: int = 0, note: str = "") -> None:
         """It is as it should be: its dependents may go on."""
-        lists = {"kept": self.result.kept, "made": self.result.made}
-        lists |= {"restored": self.result.restored, "reused": self.result.reused}
-        if how in lists:
-            lists[how].append(artifact_id)
+        self._judge.reasons[artifact_id] = Reason("fresh")
+        self._queue.settle(artifact_id)
+        if artifact_id not in self._todo:
+            return
+        getattr(self.result, how).append(artifact_id)
         done = self._state.completed.get(artifact_id)
         if how != "made" and done is not None:
             self.result.saved_ms += done.ms
-        shown = self._todo.get(artifact_id, reason)
-        self._judge.reasons[artifact_id] = Reason("fresh")
-        self._reporter.finished(artifact_id, how, shown if reason.fresh else reason, ms, note)
-        for follower in self._followers.get(artifact_id, ()):
-            self._waiting[follower] -= 1
-            if self._waiting[follower] == 0:
-                self._ready.append(follower)
+        shown = self._todo.get(artifact_id, reason) if reason.fresh else reason
+        self._reporter.finished(artifact_id, how, shown, ms, note)
 
-    def _hold(self, artifact_id: str, code: str, flags: list[str], reason: Reason) -> None:
-        """Only the user can decide about this one; the rest goes on."""
-        known = next((d for d in self.result.decisions if d.code == code and d.flags == flags), None)
-        if known is None:
-            self.result.decisions.append(Decision(code, [artifact_id], flags))
-        else:
-            known.artifacts.append(artifact_id)
-        self._reporter.finished(artifact_id, "held", reason, 0, "")
+    def _move(self, artifact_id: str, path: str) -> None:
+        """What it is made from changed under it: it is stale at once, and not made twice in one run."""
+        self.result.moved[artifact_id] = path
+        self._judge.reasons[artifact_id] = Reason("source_changed", path, MOVED)
         self._block_behind(artifact_id)
 
+    def _hold(self, artifact_id: str, code: str, flags: list[str], reason: Reason, note: str = "") -> None:
+        """Only the user can decide about this one; the rest goes on."""
+        self.result.decide(code, artifact_id, flags)
+        self._reporter.finished(artifact_id, "held", reason, 0, note)
+        self._block_behind(artifact_id)
+
+    def _wait(self, artifact_id: str, why: str) -> None:
+        """It is somebody else's to make, now or at all; the rest goes on."""
+        self.result.waiting[artifact_id] = why
+        for dependent in self._queue.give_up(artifact_id):
+            if dependent in self._todo:
+                self.result.waiting.setdefault(dependent, f"waits for {artifact_id}")
+
     def _block_behind(self, artifact_id: str) -> None:
-        """Whatever requires it cannot be made now; nothing else is touched."""
-        graph = self._judge.graph
-        queue = [artifact_id]
-        for current in queue:
-            for dependent in graph.dependents(current):
-                if dependent in self._todo and dependent not in self.result.blocked:
-                    self.result.blocked[dependent] = artifact_id
-                    queue.append(dependent)
+        """Whatever needs it cannot be made now; nothing else is touched."""
+        for dependent in self._queue.give_up(artifact_id):
+            if dependent in self._todo:
+                self.result.blocked.setdefault(dependent, artifact_id)
 
     # Recording.
 
-    def _record(self, command: cmd.Command, *, wait: bool = False) -> list[Record]:
+    def _record(self, command: cmd.Command, wait: bool = False) -> list[Record]:
         records = self._writer.execute(command, by=self._by, wait=wait)
         self._history.add(records)
         return records
@@ -528,7 +614,7 @@ class Run:
             counts[name] = counts.get(name, 0) + 1
             label = name if counts[name] == 1 else f"{name}#{counts[name]}"
             known = self._state.steps.get(artifact_id, {}).get(label)
-            blobs = self._outputs.blobs
+            blobs = self._judge.outputs.blobs
             if known is not None and known.key == key:
                 return msgspec.json.decode(blobs.get(known.blob)) if known.blob else known.value
             value = call()
@@ -542,12 +628,14 @@ class Run:
         return step
 
     def _group_began(self, artifact_id: str, pid: int) -> None:
-        self._groups[artifact_id] = pid
-        self._sign()
+        with self._signing:
+            self._groups[artifact_id] = pid
+            self._sign()
 
     def _group_ended(self, artifact_id: str) -> None:
-        if self._groups.pop(artifact_id, None) is not None:
-            self._sign()
+        with self._signing:
+            if self._groups.pop(artifact_id, None) is not None:
+                self._sign()
 
     def _sign(self) -> None:
         """Whoever finds this run dead ends what is left of its commands."""
@@ -558,72 +646,59 @@ class Run:
 
     # Ending.
 
-    def _drain(self) -> None:
-        """Wait for what is in flight; it was told to stop."""
-        deadline = time.monotonic() + 10
-        while self._running and time.monotonic() < deadline:
-            for outcome in self._workers.outcomes(wait=0.2):
-                self._take(outcome)
+    def _tear_down(self) -> None:
+        """Something that is no artifact's fault: leave as little open as possible, and let it be known."""
+        self._halted, self._cancelling = "interrupted", True
+        with suppress(HeadwayError):
+            deadline = time.monotonic() + DRAIN
+            while self._running and time.monotonic() < deadline:
+                for outcome in self._workers.outcomes(wait=0.2):
+                    self._take(outcome)
+        self.result.paused = Pause("interrupted")
+        with suppress(HeadwayError):
+            self._close()
 
     def _finish(self) -> None:
-        result = self.result
-        done = self._state.completed
-        result.outputs = {a: done[a].outputs for a in self._selected if a in done}
-        for artifact_id in result.blocked.keys() & result.waiting.keys():
-            del result.blocked[artifact_id]
-        waiting_behind = {a for a, by in result.blocked.items() if by in result.waiting}
-        for artifact_id in waiting_behind:
-            result.waiting.setdefault(artifact_id, f"waits for {result.blocked.pop(artifact_id)}")
-        held = {a for decision in result.decisions for a in decision.artifacts}
-        result.blocked = {a: by for a, by in result.blocked.items() if a not in held}
-        if self._halted in ("interrupted", "terminated"):
-            result.status, result.paused = "interrupted", Pause(self._halted)
-        elif self._halted in ("quota", "max_time"):
+        result, state = self.result, self._state
+        result.outputs = {a: state.completed[a].outputs for a in self._selected if a in state.completed}
+        if self._halted in INTERRUPTIONS:
+            result.paused = Pause(self._halted)
+        elif self._halted in ("same_error", "command_missing") or (self._halted and self._queue.open):
             until = ""
             if self._retry_after is not None:
                 until = (datetime.now(UTC) + timedelta(seconds=self._retry_after)).isoformat(timespec="seconds")
             result.paused = Pause(self._halted, until)
-            result.status = "paused"
-        elif result.decisions:
-            result.status = "refused"
-        elif result.failed or result.blocked or result.moved:
-            result.status = "failed"
-        elif result.waiting:
-            result.status = "paused"
-        self._close(self._halted or result.status)
+        elif self._plan_changed():
+            result.paused = Pause("plan_changed")
+        self._close()
 
-    def _close(self, why: str) -> None:
+    def _plan_changed(self) -> bool:
+        """Whether somebody changed the plan since it was judged, so that this run cannot answer for all of it."""
+        now = self._state.artifacts
+        if self._options.partial:
+            return any(now.get(a) != self._judged[a] for a in self._selected)
+        return now != self._judged
+
+    def _close(self) -> None:
         """The run's last event."""
-        result = self.result
-        if self._state.run is None or self._state.run.id != self._id or self._state.run.status != "running":
+        result, run = self.result, self._state.run
+        if run is None or run.id != self._id or run.status != "running":
             return
-        spared = tuple(a for a in result.kept if a in self._todo)
-        status: Any = {"completed": "completed", "failed": "failed"}.get(result.status, "paused")
-        if why == "limit":
-            status = "completed"
-        try:
-            self._record(
-                cmd.EndRun(
-                    run=self._id,
-                    status=status,
-                    reason=why,
-                    code=why,
-                    until=result.paused.until if result.paused else "",
-                    failed=tuple(result.failed),
-                    kept=spared,
-                    restored=tuple(result.restored),
-                ),
-                wait=True,
-            )
-        except StorageFailed:
-            if result.status != "interrupted":
-                raise
+        self._record(
+            cmd.EndRun(
+                run=self._id,
+                status={"completed": "completed", "failed": "failed"}.get(result.status, "paused"),  # type: ignore[arg-type]  # two of the words
+                reason=result.paused.code if result.paused else result.status,
+                code=result.paused.code if result.paused else result.status,
+                until=result.paused.until if result.paused else "",
+                failed=tuple(result.failed),
+                kept=tuple(a for a in result.kept if a in self._todo),
+                restored=tuple(result.restored),
+            ),
+            True,
+        )
 
 
 def _is_idempotent(spec: ArtifactSpec) -> bool:
     """It uses the key that it is given, so doing it twice does it once."""
     return "HEADWAY_IDEMPOTENCY_KEY" in spec.run or bool(spec.metadata.get("idempotent"))
-
-
-def _no_job(spec: ArtifactSpec, root: str) -> Job:
-    return Job(spec, root, {}, [], {}, {}, None)

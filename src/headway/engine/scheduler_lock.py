@@ -24,6 +24,11 @@ def take(lock: FileLock, plan_id: str) -> None:
             hint="wait for it, or stop it (Ctrl-C there); headway status shows how far it is",
             code="run.busy",
         )
+    settle_in(lock)
+
+
+def settle_in(lock: FileLock) -> None:
+    """Whoever has the lock now ends what its last holder left behind, and signs."""
     end_leftovers(lock.signature())
     lock.sign(signature("", []))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway.core.check import check_plan
-from headway.core.freshness import Reason
+from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
@@ -20,10 +20,13 @@ from headway.engine.history import History
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
+from headway.engine.shared import Shared
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.cache import Cache
 from headway.files.observe import Observer
-from headway.files.outputs import Outputs
+from headway.files.outputs import LARGEST, Outputs
+from headway.ledger.lock import FileLock
+from headway.ledger.writer import Writer
 from headway.projections.plan_files import CHECKPOINT, VIEWS
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder, PlanStore
@@ -32,60 +35,112 @@ Function = Callable[..., Any]
 
 
 class Judged(NamedTuple):
-    """A plan and the verdict on each of its artifacts."""
+    """A plan, the verdict on each of its artifacts, and those that are wanted."""
 
     execution: SavedExecution
     judge: Judge
+    selected: set[str]
 
     @property
     def reasons(self) -> dict[str, Reason]:
         """Why each artifact is fresh or stale."""
         return self.judge.reasons
 
+    @property
+    def all_fresh(self) -> bool:
+        """Nothing that is wanted has to be made."""
+        return all(self.reasons[a].fresh for a in self.selected)
+
+    @property
+    def was_cut_off(self) -> bool:
+        """The last run ended without a word, so somebody has to say it instead."""
+        run = self.execution.state.run
+        return run is not None and run.status == "running"
+
+
+class Call(NamedTuple):
+    """What a run was asked to do, by whom, and who wants to hear of it."""
+
+    options: Options
+    reporter: Reporter
+    functions: Mapping[str, Function] | None = None
+    loop: Any = None
+    stop: Callable[[], str] = lambda: ""
+
 
 class Session:
     """The engine for one project."""
 
-    def __init__(self, root: str, home: str, store: PlanStore, *, environ: Mapping[str, str], by: str) -> None:
+    def __init__(
+        self,
+        root: str,
+        home: str,
+        store: PlanStore,
+        *,
+        environ: Mapping[str, str],
+        by: str,
+        largest: int = LARGEST,
+    ) -> None:
         self.root = root
         self.home = home
         self.store = store
         self.environ = environ
         self.by = by
+        self.largest = largest
+
+    # Judging.
 
     def judge(
         self,
         plan_id: str,
         *,
-        forced: Iterable[str] = (),
+        options: Options | None = None,
         functions: Mapping[str, Function] | None = None,
         writable: bool = False,
         at: int | None = None,
         execution: SavedExecution | None = None,
     ) -> Judged:
-        """Judge every artifact of a plan. Writes nothing."""
+        """Judge every artifact of a plan, as a run with these options would. Writes nothing."""
         folder = self.store.folder(plan_id)
         if execution is None:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
-        cache = Cache(os.path.join(self.home, "cache.sqlite"))
-        observer = Observer(self.root, cache.stats())
-        history = History(self.store, cache, writable=writable)
-        judge = self._judge(execution.state, observer, history, forced, functions)
-        judge.all()
-        return Judged(execution, judge)
+        return self._judged(execution, options or Options(), functions, writable=writable)
 
     def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
         """Judge a graph as if it were the plan's structure, against what was recorded. Writes nothing."""
         state = previous.state.copy()
         state.artifacts = dict(graph.artifacts)
+        judged = self._judged(SavedExecution(state, previous.position), Options(), None, writable=False)
+        return judged._replace(execution=previous)
+
+    def _judged(
+        self,
+        execution: SavedExecution,
+        options: Options,
+        functions: Mapping[str, Function] | None,
+        *,
+        writable: bool,
+        observer: Observer | None = None,
+    ) -> Judged:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
-        judge = self._judge(
-            state, Observer(self.root, cache.stats()), History(self.store, cache, writable=False), (), None
+        seen = observer or Observer(self.root, cache.stats())
+        judge = Judge(
+            execution.state,
+            root=self.root,
+            outputs=Outputs(self.root, self.store.blobs, seen, largest=self.largest),
+            history=History(self.store, cache, writable=writable),
+            environ=self.environ,
+            boot=scheduler_lock.boot_id(),
+            functions=functions,
         )
+        selected = self.selected(execution.state, options, judge.shared)
+        judge.forced = self.forced(execution.state, options, selected)
         judge.all()
-        return Judged(previous, judge)
+        return Judged(execution, judge, selected)
+
+    # Running.
 
     def run(
         self,
@@ -98,84 +153,90 @@ class Session:
         stop: Callable[[], str] = lambda: "",
     ) -> RunResult:
         """Make what is stale of a plan. With nothing to do, nothing is written and no lock is taken."""
+        call = Call(options, reporter or Silent(), functions, loop, stop)
         folder = self.store.folder(plan_id)
-        judged = self.judge(plan_id, functions=functions, writable=True)
+        judged = self.judge(plan_id, options=options, functions=functions, writable=True)
         self._refuse_problems(judged.execution.state)
-        selected = self.selected(judged.execution.state, options)
-        forced = self.forced(judged, options, selected)
-        if forced:
-            judged.judge.forced = forced
-            judged.judge.all()
-        voice = reporter or Silent()
-        if all(judged.reasons[a].fresh for a in selected):
-            return self._nothing_to_do(folder, judged, selected, voice)
         lock = folder.run_lock()
-        scheduler_lock.take(lock, plan_id)
+        if judged.all_fresh:
+            if not judged.was_cut_off or not lock.acquire(wait=0):
+                return self._nothing_to_do(folder, judged, call.reporter)
+            scheduler_lock.settle_in(lock)
+        else:
+            scheduler_lock.take(lock, plan_id)
         try:
-            return self._run_locked(folder, judged, options, selected, voice, functions, loop, stop, lock)
+            return self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
 
-    # Parts of a run.
-
-    def _run_locked(
-        self,
-        folder: PlanFolder,
-        judged: Judged,
-        options: Options,
-        selected: set[str],
-        reporter: Reporter,
-        functions: Mapping[str, Function] | None,
-        loop: Any,
-        stop: Callable[[], str],
-        lock: Any,
-    ) -> RunResult:
-        judge = judged.judge
-        outputs = Outputs(self.root, self.store.blobs, judge.observer)
+    def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         with folder.writing() as writer:
             state = writer.refresh()
             assert state is not None, "judged a moment ago"
+            assert writer.position is not None, "a plan that was judged has events"
             if writer.position != judged.execution.position:
-                judge = self._judge(state, judge.observer, judge.history, judge.forced, functions)
-                judge.all()
-                selected = self.selected(state, options)
-            else:
-                judge.state = state
-                judge.graph = ArtifactGraph.over(state.artifacts)
-            run = Run(
-                writer,
-                judge,
-                outputs,
-                judge.history,
-                lock,
-                root=self.root,
-                home=self.home,
-                run_id=os.urandom(4).hex(),
-                by=self.by,
-                jobs=options.jobs or state.settings.jobs or os.cpu_count() or 1,
-                environ=self.environ,
-                options=options,
-                selected=selected,
-                reporter=reporter,
-                function=self._loader(functions),
-                loop=loop,
-                stop=stop,
-                boot=scheduler_lock.boot_id(),
-            )
+                execution = SavedExecution(state, writer.position)
+                judged = self._judged(
+                    execution, call.options, call.functions, writable=True, observer=judged.judge.observer
+                )
+                if judged.all_fresh and not judged.was_cut_off:
+                    return self._nothing_to_do(folder, judged, call.reporter)
+            judge = judged.judge
+            judge.follow(state)
+            run = self._run(writer, judged, call, lock)
             try:
                 result = run.go()
             finally:
                 self._keep_stats(judge.observer)
-            result.read = self._reader(outputs)
+            result.read = self._reader(judge.outputs)
             writer.sync()
             if writer.state is not None and writer.position is not None:
                 folder.files.refresh(SavedExecution(writer.state, writer.position), VIEWS + CHECKPOINT)
-        if result.ok and selected == set(state.artifacts):
+        if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge)
         if self.store.blobs.crowded:
             with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
                 sweep(self.store)
         return result
+
+    def _run(self, writer: Writer, judged: Judged, call: Call, lock: FileLock) -> Run:
+        settings = judged.execution.state.settings
+        return Run(
+            writer,
+            judged.judge,
+            lock,
+            root=self.root,
+            home=self.home,
+            run_id=os.urandom(4).hex(),
+            by=self.by,
+            jobs=call.options.jobs or settings.jobs or os.cpu_count() or 1,
+            environ=self.environ,
+            options=call.options,
+            selected=judged.selected,
+            reporter=call.reporter,
+            function=self._loader(call.functions),
+            loop=call.loop,
+            stop=call.stop,
+            boot=scheduler_lock.boot_id(),
+        )
+
+    def accept(self, plan_id: str, words: Sequence[str], *, everything: bool = False, reason: str = "") -> list[str]:
+        """What is on disk counts as the output of these artifacts, also where they were never made."""
+        judged = self.judge(plan_id)
+        state = judged.execution.state
+        wanted = set(self.resolve(state, words))
+        if everything:
+            wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
+        if not wanted:
+            raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
+        folder = self.store.folder(plan_id)
+        with folder.writing() as writer:
+            judged.judge.follow(writer.refresh() or state)
+            run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
+            accepted = [a for a in judged.reasons if a in wanted]
+            for artifact_id in accepted:
+                run.accept(artifact_id, reason)
+        return accepted
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge) -> None:
         """What the next run will say if nothing changes until then."""
@@ -193,37 +254,19 @@ class Session:
         )
         self._keep_stats(judge.observer)
 
-    def _nothing_to_do(self, folder: PlanFolder, judged: Judged, selected: set[str], reporter: Reporter) -> RunResult:
+    def _nothing_to_do(self, folder: PlanFolder, judged: Judged, reporter: Reporter) -> RunResult:
         done = judged.execution.state.completed
-        kept = [a for a in judged.execution.state.artifacts if a in selected]
+        kept = [a for a in judged.execution.state.artifacts if a in judged.selected]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
         result.outputs = {a: done[a].outputs for a in kept if a in done}
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
-        result.read = self._reader(Outputs(self.root, self.store.blobs, judged.judge.observer))
+        result.read = self._reader(judged.judge.outputs)
         self._keep_stats(judged.judge.observer)
         if len(kept) == len(judged.execution.state.artifacts):
             self._leave_stamp(folder, judged.judge)
         reporter.begun(result, {}, 0)
         reporter.ended(result)
         return result
-
-    def _judge(
-        self,
-        state: State,
-        observer: Observer,
-        history: History,
-        forced: Iterable[str],
-        functions: Mapping[str, Function] | None,
-    ) -> Judge:
-        return Judge(
-            state,
-            root=self.root,
-            observer=observer,
-            history=history,
-            environ=self.environ,
-            forced=set(forced),
-            functions=functions,
-        )
 
     def _refuse_problems(self, state: State) -> None:
         spec = PlanSpec(
@@ -237,15 +280,20 @@ class Session:
         if problems:
             raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
 
-    def selected(self, state: State, options: Options) -> set[str]:
-        """The artifacts that this run is about: all, or targets and what they require."""
+    def selected(self, state: State, options: Options, shared: Shared | None = None) -> set[str]:
+        """The artifacts that this run is about: all, or targets and whatever they build on."""
         words = (*options.targets, *options.until)
         if not words:
             return set(state.artifacts)
-        return set(ArtifactGraph.over(state.artifacts).below(self.resolve(state, words)))
+        graph = ArtifactGraph.over(state.artifacts)
+        chains = shared or Shared(graph)
+        found = set(graph.below(self.resolve(state, words)))
+        while more := {stage for a in found for stage in chains.after(a)} - found:
+            found |= set(graph.below(more))
+        return found
 
-    def forced(self, judged: Judged, options: Options, selected: set[str]) -> set[str]:
-        state = judged.execution.state
+    def forced(self, state: State, options: Options, selected: set[str]) -> set[str]:
+        """The artifacts that are to be made anew whatever there is."""
         if options.rerun_all:
             return set(selected)
         forced = set(self.resolve(state, options.rerun))

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from headway.files.observe import Entry, Stat
 
-SCHEMA = 2
+SCHEMA = 3
 TABLES = """
 CREATE TABLE IF NOT EXISTS stats (
   path TEXT PRIMARY KEY, size INT, mtime INT, ctime INT, inode INT, digest TEXT, kind TEXT, at INT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS made (key TEXT, plan TEXT, seq INT, PRIMARY KEY (key, seq, plan)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS named (digest TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS named (digest TEXT, plan TEXT, PRIMARY KEY (digest, plan)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ledgers (plan TEXT PRIMARY KEY, seq INT, hash TEXT) WITHOUT ROWID;
 """
 
@@ -56,17 +56,30 @@ class Cache:
         return {plan: (seq, hash_) for plan, seq, hash_ in self._rows("SELECT plan, seq, hash FROM ledgers")}
 
     def index(
-        self, plan: str, position: tuple[int, str], made: Iterable[tuple[str, int]], named: Iterable[str], *, anew: bool
+        self,
+        plan: str,
+        position: tuple[int, str],
+        made: Iterable[tuple[str, int]],
+        named: Iterable[str],
+        *,
+        withdraw: bool = False,
     ) -> None:
-        """Take in completions and digests of a ledger up to a position; `anew` forgets what was known of it."""
+        """Take in completions and digests of a ledger up to a position; `withdraw` those that were known before."""
         with self._writing() as db:
             if db is None:
                 return
-            if anew:
+            if withdraw:
                 db.execute("DELETE FROM made WHERE plan = ?", (plan,))
             db.executemany("INSERT OR REPLACE INTO made VALUES (?,?,?)", [(key, plan, seq) for key, seq in made])
-            db.executemany("INSERT OR IGNORE INTO named VALUES (?)", [(digest,) for digest in named])
+            db.executemany("INSERT OR IGNORE INTO named VALUES (?,?)", [(digest, plan) for digest in named])
             db.execute("INSERT OR REPLACE INTO ledgers VALUES (?,?,?)", (plan, *position))
+
+    def forget(self, plan: str) -> None:
+        """A ledger that is gone names nothing any more."""
+        with self._writing() as db:
+            if db is not None:
+                for table in ("made", "named", "ledgers"):
+                    db.execute(f"DELETE FROM {table} WHERE plan = ?", (plan,))
 
     def made(self, key: str) -> list[Made]:
         """Earlier completions with this key, newest first."""
@@ -80,7 +93,7 @@ class Cache:
 
     def is_named(self, digest: str) -> bool:
         """Whether some ledger names these bytes."""
-        return bool(self._rows("SELECT 1 FROM named WHERE digest = ?", digest))
+        return bool(self._rows("SELECT 1 FROM named WHERE digest = ? LIMIT 1", digest))
 
     def close(self) -> None:
         """Let go of the file."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -80,6 +81,24 @@ class Observer:
             return self._tree(path)
         return Seen(hashlib.sha256(b"special:%o" % stat.S_IFMT(mode)).hexdigest(), 0, "special")
 
+    def read(self, path: str) -> Seen:
+        """As `look`, for whoever reads the path: through a link, what it leads to counts."""
+        try:
+            if stat.S_ISLNK(os.lstat(self._prefix + path).st_mode):
+                found = os.stat(self._prefix + path)
+                return self._file(path, found) if stat.S_ISREG(found.st_mode) else self._tree(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return ABSENT
+        return self.look(path)
+
+    def is_unmoved(self, path: str) -> bool:
+        """A cheap look: nothing shows that the file was touched since it was last hashed."""
+        known = self.entries.get(path)
+        try:
+            return known is not None and known.stat == _stat(os.lstat(self._prefix + path))
+        except OSError:
+            return False
+
     def remember(self, path: str, digest: str, kind: str = "file") -> None:
         """Take over a digest that was computed while the bytes were at hand."""
         with suppress(OSError):
@@ -91,7 +110,10 @@ class Observer:
         known = self.entries.get(path)
         if known is not None and known.kind == kind and known.stat == _stat(found) and known.sure():
             return Seen(known.digest, found.st_size, kind)
-        digest, found = self._hash(path, found)
+        try:
+            digest, found = self._hash(path, found)
+        except FileNotFoundError:
+            return ABSENT
         self._keep(path, found, digest, kind)
         return Seen(digest, found.st_size, kind)
 
@@ -117,8 +139,7 @@ class Observer:
     def manifest(self, path: str) -> tuple[bytes, int]:
         """A folder as bytes, one line for each file in it, and the size of all of them. Its digest is the tree's."""
         listed = list(self.tree(path))
-        lines = [b"%s %s %s\n" % (seen.kind.encode(), seen.digest.encode(), _escape(name)) for name, seen in listed]
-        return b"tree\n" + b"".join(lines), sum(seen.size for _, seen in listed)
+        return manifest_of(listed), sum(seen.size for _, seen in listed)
 
     def tree(self, path: str) -> Iterator[tuple[str, Seen]]:
         """Everything below a folder by its path within it, sorted; links are recorded and never followed."""
@@ -156,13 +177,23 @@ class Observer:
         return [path for path in self.changed if path in self.entries and not self.entries[path].sure()]
 
 
+def manifest_of(listed: Iterable[tuple[str, Seen]]) -> bytes:
+    """The bytes that stand for a folder with these files."""
+    lines = [b"%s %s %s\n" % (seen.kind.encode(), seen.digest.encode(), _escape(name)) for name, seen in listed]
+    return b"tree\n" + b"".join(lines)
+
+
+EMPTY_TREE = hashlib.sha256(manifest_of(())).hexdigest()
+"""A folder without files: nothing that anybody could lose."""
+
+
 def _escape(name: str) -> bytes:
     return os.fsencode(name).replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
 
 
 def unescape(name: bytes) -> str:
     """The name that a manifest's line holds."""
-    return os.fsdecode(name.replace(b"\\n", b"\n").replace(b"\\\\", b"\\"))
+    return os.fsdecode(re.sub(rb"\\(.)", lambda m: b"\n" if m[1] == b"n" else m[1], name))
 
 
 def _stat(found: os.stat_result) -> Stat:

@@ -11,12 +11,13 @@ import shutil
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Literal
 
 from headway.core.state import Output
 from headway.disk import REAL, write_all, write_file
 from headway.errors import BlobDamaged, UsageError
 from headway.files.blobs import Blobs
-from headway.files.observe import Observer, unescape
+from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
@@ -34,15 +35,32 @@ class Outputs:
 
     def capture(self, paths: Iterable[str]) -> tuple[Output, ...]:
         """What stands at these paths, its bytes kept as blobs. Nothing at a path gives no output for it."""
-        return tuple(output for path in paths if (output := self._capture(path)) is not None)
+        found = []
+        for path in paths:
+            self._refuse_link_out(path)
+            output = self._capture(path, self.largest)
+            if output is not None:
+                found.append(output)
+        return tuple(found)
+
+    def set_aside(self, paths: Iterable[str]) -> tuple[Output, ...]:
+        """What stands at these paths, whatever it is and however large: kept as blobs before it is overwritten."""
+        return tuple(output for path in paths if (output := self._capture(path, None)) is not None)
+
+    def left(self, paths: Iterable[str]) -> tuple[Output, ...]:
+        """What an attempt left at these paths, so that it is known again; kept as blobs unless too large."""
+        return tuple(output for path in paths if (output := self._capture(path, self.largest)) is not None)
 
     def keep_text(self, text: bytes) -> Output:
         """The output of an artifact without files."""
         return Output("", self.blobs.put(text), len(text), "text")
 
-    def restore(self, output: Output) -> bool:
-        """Put recorded bytes back at their path; whether they could be read."""
-        try:
+    def restore(self, outputs: Iterable[Output]) -> bool:
+        """Put recorded bytes back at their paths, all of them or, if some cannot be read, none; whether it was done."""
+        wanted = [o for o in outputs if o.kind == "text" or not self.stands(o)]
+        if not all(map(self.readable, wanted)):
+            return False
+        for output in wanted:
             if output.kind == "tree":
                 self._restore_tree(output)
             elif output.kind == "link":
@@ -50,9 +68,12 @@ class Outputs:
             elif output.kind != "text":
                 self.write(output.path, self.blobs.get(output.digest), executable=output.kind == "exec")
                 self.observer.remember(output.path, output.digest, output.kind)
-        except BlobDamaged:
-            return False
         return True
+
+    def stands(self, output: Output) -> bool:
+        """Whether what was recorded is at its path."""
+        seen = self.observer.look(output.path.rstrip("/"))
+        return (seen.digest, seen.kind) == (output.digest, output.kind)
 
     def readable(self, output: Output) -> bool:
         """Whether its bytes can be read from the blobs."""
@@ -64,6 +85,45 @@ class Outputs:
         except BlobDamaged:
             return False
         return True
+
+    def is_stored(self, output: Output) -> bool:
+        """As `readable`, believing the index of the blobs: cheap enough to be asked about every artifact."""
+        if output.kind != "tree":
+            return self.blobs.has(output.digest)
+        try:
+            return all(self.blobs.has(digest) for _, digest, _ in members(self.blobs.get(output.digest)))
+        except BlobDamaged:
+            return False
+
+    def only_lacks_files(self, output: Output) -> bool:
+        """Whether a folder holds nothing but files that were recorded in it: then some are missing, and none edited."""
+        try:
+            recorded = {(name, digest) for _, digest, name in members(self.blobs.get(output.digest))}
+        except BlobDamaged:
+            return False
+        return all((name, seen.digest) in recorded for name, seen in self.observer.tree(output.path.rstrip("/")))
+
+    def is_torn(self, output: Output) -> bool:
+        """Whether what stands at its path is what a power cut leaves of it: less of it, or zeros instead."""
+        try:
+            if output.kind != "tree":
+                return self._is_torn(output.path, self.blobs.get(output.digest))
+            wanted = {name: digest for _, digest, name in members(self.blobs.get(output.digest))}
+            base = output.path.rstrip("/")
+            return all(
+                name in wanted
+                and (seen.digest == wanted[name] or self._is_torn(f"{base}/{name}", self.blobs.get(wanted[name])))
+                for name, seen in self.observer.tree(base)
+            )
+        except (BlobDamaged, OSError):
+            return False
+
+    def _is_torn(self, path: str, whole: bytes) -> bool:
+        full = self._full(path)
+        if os.path.islink(full) or os.path.getsize(full) > len(whole):
+            return False
+        with open(full, "rb") as file:
+            return whole.startswith(file.read().rstrip(b"\0"))
 
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Write a file: over an existing one by a rename, so that nobody sees half of it."""
@@ -127,50 +187,59 @@ class Outputs:
 
     # One path.
 
-    def _capture(self, path: str) -> Output | None:
+    def _capture(self, path: str, largest: int | None) -> Output | None:
         full = self._full(path.rstrip("/"))
         try:
             found = os.lstat(full)
         except (FileNotFoundError, NotADirectoryError):
             return None
         if stat.S_ISDIR(found.st_mode):
-            return self._capture_tree(path)
+            return self._capture_tree(path, largest)
         if stat.S_ISLNK(found.st_mode):
-            return self._capture_link(path)
-        kind = "exec" if found.st_mode & 0o100 else "file"
-        if found.st_size > self.largest or not stat.S_ISREG(found.st_mode):
+            target = os.readlink(full)
+            return Output(path, self.blobs.put(b"link:" + os.fsencode(target)), len(target), "link")
+        kind: Literal["file", "exec"] = "exec" if found.st_mode & 0o100 else "file"
+        if not stat.S_ISREG(found.st_mode) or (largest is not None and found.st_size > largest):
             seen = self.observer.look(path)
-            return Output(path, seen.digest, seen.size, kind)  # type: ignore[arg-type]  # two of the words
+            return Output(path, seen.digest, seen.size, kind)
         with open(full, "rb", buffering=0) as file:
             data = file.read()
         digest = self.blobs.put(data)
         self.observer.remember(path, digest, kind)
-        return Output(path, digest, len(data), kind)  # type: ignore[arg-type]  # two of the words
+        return Output(path, digest, len(data), kind)
 
-    def _capture_link(self, path: str) -> Output:
-        target = os.readlink(self._full(path))
-        real = os.path.realpath(self._full(path))
+    def _capture_tree(self, path: str, largest: int | None) -> Output:
+        base = path.rstrip("/")
+        manifest, size = self.observer.manifest(base)
+        if largest is not None and size > largest:
+            return Output(path, hashlib.sha256(manifest).hexdigest(), size, "tree")
+        listed = []
+        for name, _ in self.observer.tree(base):
+            inner = self._capture(f"{base}/{name}", largest)
+            listed.append((name, Seen(inner.digest, inner.size, inner.kind) if inner else ABSENT))
+        manifest = manifest_of((name, seen) for name, seen in listed if seen.digest)
+        return Output(path, self.blobs.put(manifest), sum(seen.size for _, seen in listed), "tree")
+
+    def _refuse_link_out(self, path: str) -> None:
+        """An output may be a link, but not one that leads out of the project."""
+        full = self._full(path.rstrip("/"))
+        if not os.path.islink(full):
+            return
+        real = os.path.realpath(full)
         if not real.startswith(os.path.join(os.path.realpath(self.root), "")):
             raise UsageError(
                 f"{path} is a link out of the project",
-                facts={"leads to": target},
+                facts={"leads to": os.readlink(full)},
                 hint="write a file, or link to something inside the project",
                 code="output.outside",
             )
-        data = b"link:" + os.fsencode(target)
-        return Output(path, self.blobs.put(data), len(target), "link")
-
-    def _capture_tree(self, path: str) -> Output:
-        for name, _ in self.observer.tree(path):
-            self._capture(f"{path.rstrip('/')}/{name}")
-        manifest, size = self.observer.manifest(path)
-        digest = self.blobs.put(manifest) if size <= self.largest else hashlib.sha256(manifest).hexdigest()
-        return Output(path, digest, size, "tree")
 
     def _restore_tree(self, output: Output) -> None:
         base = output.path.rstrip("/")
         wanted = {name: (kind, digest) for kind, digest, name in members(self.blobs.get(output.digest))}
-        if os.path.isdir(self._full(base)):
+        if os.path.islink(self._full(base)) or not os.path.isdir(self._full(base)):
+            self.remove(base)
+        else:
             for name, _ in list(self.observer.tree(base)):
                 if name not in wanted:
                     self.remove(f"{base}/{name}")

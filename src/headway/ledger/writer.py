@@ -192,7 +192,9 @@ class Writer:
         """Write a snapshot now, whether due or not."""
         with self._mutex:
             self._begin()
-            self._append([self._snapshot_event(self._encoded())], "ledger")
+            encoded = self._encoded()
+            self._pace.cost = len(encoded)
+            self._append([self._snapshot_event(encoded)], "ledger")
         self.sync()
 
     def rotate(self) -> None:

@@ -90,14 +90,16 @@ class PlanFiles:
         for kind in kinds:
             try:
                 if self._find_drift(kind, execution) is not None:
-                    left.append(Left(kind.name, "was edited by hand"))
+                    left.append(
+                        Left(kind.name, "was edited by hand and is left alone: headway doctor shows the difference")
+                    )
                     continue
                 if kind.render not in rendered:
                     rendered[kind.render] = kind.render(execution)
                 make_folders(self._disk, os.path.dirname(self.path(kind)))
                 write_file(self._disk, self.path(kind), [rendered[kind.render]], durable=False)
             except OSError as error:
-                left.append(Left(kind.name, f"cannot be written: {error.strerror or error}"))
+                left.append(Left(kind.name, f"cannot be written ({error.strerror or error}); no event depends on it"))
         self._sweep()
         return left
 

@@ -79,11 +79,15 @@ def test_a_run_says_itself_when_the_plan_is_complete() -> None:
     life.do(cmd.CreatePlan(plan_id="p", project_id="q", plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="a"),))))
     life.do(cmd.StartRun(run="1"))
     life.do(cmd.StartArtifacts(ids=("a",), run="1"))
-    life.do(cmd.CompleteArtifact(id="a", token=life.records[-1].seq))
-    assert life.state is not None
-    assert life.state.status == "in_progress"
-    life.do(cmd.EndRun(run="1", status="completed"))
-    assert life.state.status == "complete"
+    seen: list[str] = []
+    for command in (
+        cmd.CompleteArtifact(id="a", token=life.records[-1].seq),
+        cmd.EndRun(run="1", status="completed"),
+    ):
+        life.do(command)
+        assert life.state is not None
+        seen.append(life.state.status)
+    assert seen == ["in_progress", "complete"]
 
 
 def test_one_failure_blocks_what_is_behind_it_and_nothing_else() -> None:

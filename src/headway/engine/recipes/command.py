@@ -55,7 +55,8 @@ def command_line(job: Job, template: str) -> str:
             case "outputs":
                 return " ".join(shlex.quote(path) for path in spec.produces)
             case "inputs":
-                return shlex.quote(os.path.relpath(os.fspath(job.inputs[placeholder.key]), job.root))
+                given = job.inputs[placeholder.key]
+                return shlex.quote(os.path.relpath(given, job.root) if given.paths else os.devnull)
             case "sources":
                 return " ".join(shlex.quote(path) for path in job.sources)
             case "id":
@@ -87,8 +88,9 @@ def run_command(job: Job, template: str, *, collect: bool = False) -> Attempt:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-    except OSError as error:
-        return Attempt(False, "command_failed", f"The command could not be started: {error.strerror}")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        return Attempt(False, "command_failed", f"The command could not be started: {why}")
     if job.started is not None:
         job.started(process.pid)
     out, err = Kept(1 << 30 if collect else KEPT_OUTPUT), Kept()

@@ -6,12 +6,14 @@ import importlib
 import importlib.util
 import inspect
 import os
+import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import asyncio  # importing it costs more than most functions here take: only async ones pay for it
 
 _loading = threading.Lock()
+_imported: dict[str, tuple[int, int]] = {}
 
 
 class Context:
@@ -102,8 +105,9 @@ class Context:
 def load_function(root: str, reference: str) -> Callable[..., Any]:
     """The function that `module:function` or `path/file.py:function` names, imported from the project."""
     module_name, _, qualname = reference.partition(":")
-    with _loading:
+    with _loading, _without_bytecode():
         try:
+            _forget_changed(root)
             module = _load(root, module_name)
             found: Any = module
             for part in qualname.split("."):
@@ -123,6 +127,36 @@ def load_function(root: str, reference: str) -> Callable[..., Any]:
             ) from error
     function: Callable[..., Any] = found
     return function
+
+
+@contextmanager
+def _without_bytecode() -> Iterator[None]:
+    """Compiled files are told apart by seconds: one that is left behind may hide an edit."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _forget_changed(root: str) -> None:
+    """Once a file of the project has changed, none of its modules is what it was: import them again."""
+    inside = (os.path.join(root, ""), os.path.join(os.path.realpath(root), ""))
+    found: dict[str, tuple[int, int]] = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        own = file.startswith(inside) and file.endswith(".py") and "site-packages" not in file
+        if own and name.split(".", 1)[0] not in ("__main__", "headway"):
+            with suppress(OSError):
+                stat = os.stat(file)
+                found[name] = (stat.st_mtime_ns, stat.st_size)
+    if any(_imported.get(name, stat) != stat for name, stat in found.items()):
+        for name in found:
+            sys.modules.pop(name, None)
+            _imported.pop(name, None)
+        importlib.invalidate_caches()
+    else:
+        _imported.update(found)
 
 
 def _load(root: str, name: str) -> Any:
@@ -145,24 +179,51 @@ def _load(root: str, name: str) -> Any:
 
 
 def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Attempt:
-    """One attempt, in the calling thread; an async function runs in the given loop, or in one of its own."""
+    """One attempt, in the calling thread; an async function runs in the given loop, or in one of its own.
+
+    With a timeout, a function that is not async gets a thread of its own: nothing can end it, but nobody waits for it.
+    """
     function = job.function
     assert function is not None, "a function recipe has a function"
     try:
-        value = function(**arguments(function, job))
+        value = _call(function, job)
         if inspect.isawaitable(value):
             value = _await(value, job, loop)
         return Attempt(True, value=value)
     except QuotaExhausted as stop:
         return Attempt(False, "quota", str(stop), retry_after=stop.retry_after)
-    except (TimeoutError, FutureTimeout):
-        if job.timeout is None:
-            return _raised(function)
+    except _TimeIsUp:
         return Attempt(False, "timeout", f"No end after {job.timeout:g} s")
     except BaseException as error:  # noqa: BLE001  # whatever a recipe raises is its failure, not ours
         if type(error).__name__ == "CancelledError":
             return Attempt(False, "cancelled", "Cancelled")
         return _raised(function)
+
+
+class _TimeIsUp(Exception):
+    """The artifact's own timeout, told apart from any that the function raises."""
+
+
+def _call(function: Callable[..., Any], job: Job) -> Any:
+    given = arguments(function, job)
+    if job.timeout is None or inspect.iscoroutinefunction(function):
+        return function(**given)
+    ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def call() -> None:
+        try:
+            ended.put((function(**given), None))
+        except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
+            ended.put((None, error))
+
+    threading.Thread(target=call, name=f"headway-{job.spec.id}", daemon=True).start()
+    try:
+        value, error = ended.get(timeout=job.timeout)
+    except queue.Empty:
+        raise _TimeIsUp from None
+    if error is not None:
+        raise error
+    return value
 
 
 def _raised(function: Callable[..., Any]) -> Attempt:
@@ -195,10 +256,24 @@ def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
     import asyncio
 
     async def wait() -> Any:
-        return await (asyncio.wait_for(value, job.timeout) if job.timeout else value)
+        try:
+            async with asyncio.timeout(job.timeout) as limit:
+                return await value
+        except TimeoutError:
+            if limit.expired():
+                raise _TimeIsUp from None
+            raise
+
+    async def watch() -> Any:
+        task = asyncio.ensure_future(wait())
+        while not task.done():
+            await asyncio.wait([task], timeout=0.1)
+            if job.cancelled():
+                task.cancel()
+        return task.result()
 
     if loop is None:
-        return asyncio.run(wait())
+        return asyncio.run(watch())
     future: Future[Any] = asyncio.run_coroutine_threadsafe(wait(), loop)
     while True:
         try:
@@ -220,6 +295,8 @@ def written(value: Any, job: Job) -> dict[str, bytes | Path]:
         if all(named) and len(named) == len(value):
             return {path: _bytes(item) for path, item in named.items()}
         raise ValueError(f"it returned {', '.join(map(str, value))}; its outputs are {', '.join(paths)}")
+    if paths and paths[0].endswith("/") and not isinstance(value, os.PathLike):
+        raise ValueError("its output is a folder: it writes into ctx.output, or returns the path of one")
     if len(paths) > 1:
         raise ValueError(f"it has {len(paths)} outputs, so it returns one value for each: {{path: value}}")
     return {paths[0] if paths else "": _bytes(value)}

@@ -10,9 +10,10 @@ def main() -> int:
     if sys.argv[1:2] == ["run"]:
         from headway.stamp import nothing_to_do
 
-        text = nothing_to_do(sys.argv[2:], VERSION)
-        if text is not None:
-            sys.stdout.write(text + "\n")
+        known = nothing_to_do(sys.argv[2:], VERSION)
+        if known is not None:
+            sys.stderr.write(known[1])
+            sys.stdout.write(known[0])
             return 0
     from headway.surfaces.cli.main import main as full
 

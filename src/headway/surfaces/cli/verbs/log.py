@@ -6,8 +6,6 @@ import argparse
 from collections import deque
 from typing import Any
 
-import msgspec
-
 from headway.core.events import Record, Unknown
 from headway.projections.story import sentence
 from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
@@ -40,5 +38,5 @@ def run(args: Any, screen: Screen) -> int:
 
 def _document(record: Record) -> dict[str, Any]:
     event = record.event
-    name, data = (event.name, event.data) if isinstance(event, Unknown) else (event.type, msgspec.to_builtins(event))
+    name, data = (event.name, event.data) if isinstance(event, Unknown) else (event.type, event)
     return {"seq": record.seq, "ts": record.ts, "type": name, "by": record.by, "data": data, "hash": record.hash}

@@ -1,0 +1,94 @@
+"""What brings an artifact up to date without making it: put back, take over, adopt. And what people wrote, kept safe.
+
+Writes files and records events; when to do which of it is the run's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from headway.core import commands as cmd
+from headway.core.events import Record
+from headway.core.fingerprint import reuse_key
+from headway.core.freshness import Reason
+from headway.core.state import Output
+from headway.engine.judge import Judge
+from headway.files.observe import EMPTY_TREE
+
+Recorder = Callable[[cmd.Command, bool], list[Record]]
+"""Has a command carried out; with True, what it caused is on disk when it returns."""
+
+
+class Keeper:
+    """Works on the outputs of one plan."""
+
+    def __init__(self, judge: Judge, record: Recorder) -> None:
+        self._judge = judge
+        self._outputs = judge.outputs
+        self._history = judge.history
+        self._record = record
+
+    def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
+        """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
+        known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
+        unnamed = []
+        for path in paths:
+            digest = self._judge.observer.look(path.rstrip("/")).digest
+            if digest not in known and not self._history.names(digest):
+                unnamed.append(path)
+        kept = self._outputs.set_aside(unnamed)
+        if kept:
+            self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)
+
+    def restore(self, artifact_id: str) -> bool:
+        """Put its recorded outputs back; whether that could be done."""
+        outputs = [o for o in self._judge.recorded(artifact_id) if self._judge.answers_for(artifact_id, o.path)]
+        self.preserve(artifact_id, [o.path for o in outputs if o.path])
+        return self._outputs.restore(outputs)
+
+    def reuse(self, artifact_id: str, run: str) -> str:
+        """Take over what was once made from the same things in the same way: where it comes from, or ""."""
+        if not self._history.any():
+            return ""
+        fp = self._judge.now[artifact_id]
+        for earlier in self._history.earlier(reuse_key(fp)):
+            outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]
+            if not all(map(self._outputs.readable, earlier.outputs)):
+                continue
+            self.preserve(artifact_id, [o.path for o in outputs if o.path])
+            self._outputs.restore(outputs)
+            note = f"event {earlier.seq} of {earlier.plan}"
+            token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=run), False)[0].seq
+            self._record(
+                cmd.CompleteArtifact(
+                    id=artifact_id,
+                    token=token,
+                    outputs=earlier.outputs,
+                    fp=fp,
+                    how="reused",
+                    note=note,
+                    verified=earlier.verified,
+                ),
+                False,
+            )
+            return note
+        return ""
+
+    def adopt(self, artifact_id: str, why: str) -> tuple[Output, ...]:
+        """What stands at its paths counts as its output, by somebody's word."""
+        spec = self._judge.state.artifacts[artifact_id]
+        outputs = self._outputs.capture((*spec.produces, *spec.modifies))
+        fp = self._judge.fingerprint(artifact_id, by_hand=True)
+        self._record(cmd.AcceptOutput(id=artifact_id, outputs=outputs, fp=fp, reason=why), False)
+        return outputs
+
+    def discard(self, artifact_id: str, reason: Reason) -> None:
+        """Set aside what a person wrote at its paths: kept as blobs, and gone from there."""
+        spec = self._judge.state.artifacts[artifact_id]
+        recorded = {output.path: output for output in self._judge.recorded(artifact_id)}
+        paths = [path for path in (*spec.produces, *spec.modifies) if self._judge.answers_for(artifact_id, path)]
+        if reason.code != "adopted_edit":
+            paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
+        self.preserve(artifact_id, paths)
+        for path in paths:
+            self._outputs.remove(path)

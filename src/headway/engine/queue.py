@@ -1,0 +1,77 @@
+"""Who may start, and who waits for whom. Knows ids and their order; never why anything is made."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+
+
+class Queue:
+    """Some artifacts, and what each of them needs of the others.
+
+    An artifact is ready when all that it needs is settled. What needs something that was given up is given up with it.
+    `courtesy` are others that it only lets go first: it does not mind how they end.
+    """
+
+    def __init__(
+        self,
+        members: Collection[str],
+        *,
+        needs: Callable[[str], Iterable[str]],
+        courtesy: Callable[[str], Iterable[str]],
+    ) -> None:
+        self._followers: dict[str, list[str]] = {}
+        self._patient: dict[str, list[str]] = {}
+        self._waiting: dict[str, int] = {}
+        self._ended: set[str] = set()
+        for artifact_id in members:
+            hard = dict.fromkeys(r for r in needs(artifact_id) if r in members)
+            soft = dict.fromkeys(r for r in courtesy(artifact_id) if r in members and r not in hard)
+            self._waiting[artifact_id] = len(hard) + len(soft)
+            for required in hard:
+                self._followers.setdefault(required, []).append(artifact_id)
+            for other in soft:
+                self._patient.setdefault(other, []).append(artifact_id)
+        self._ready = deque(a for a, count in self._waiting.items() if count == 0)
+
+    def pop(self) -> str | None:
+        """The next that may start."""
+        while self._ready:
+            artifact_id = self._ready.popleft()
+            if artifact_id not in self._ended:
+                return artifact_id
+        return None
+
+    def put_back(self, ids: Iterable[str]) -> None:
+        """They may start, but not yet."""
+        self._ready.extendleft(reversed(list(ids)))
+
+    @property
+    def open(self) -> list[str]:
+        """What is neither settled nor given up."""
+        return [a for a in self._waiting if a not in self._ended]
+
+    def settle(self, artifact_id: str) -> None:
+        """It is as it should be: whoever waits for it may go on."""
+        if artifact_id not in self._ended:
+            self._ended.add(artifact_id)
+            self._release(self._followers.get(artifact_id, ()))
+            self._release(self._patient.get(artifact_id, ()))
+
+    def give_up(self, artifact_id: str) -> list[str]:
+        """It will not be done now; what is given up with it, nearest first."""
+        lost: list[str] = []
+        queue = [artifact_id]
+        for current in queue:
+            if current not in self._ended:
+                self._ended.add(current)
+                lost.append(current)
+                self._release(self._patient.get(current, ()))
+                queue += self._followers.get(current, ())
+        return [a for a in lost if a != artifact_id]
+
+    def _release(self, ids: Iterable[str]) -> None:
+        for artifact_id in ids:
+            self._waiting[artifact_id] -= 1
+            if self._waiting[artifact_id] == 0 and artifact_id not in self._ended:
+                self._ready.append(artifact_id)

@@ -1,0 +1,122 @@
+"""The files that recipes read and that the plan does not make: declared ones, and words of commands that name files.
+
+Looks at files and digests them; decides nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from headway.core.paths import is_glob
+from headway.core.placeholders import Placeholder, substitute
+from headway.core.plan import ArtifactSpec
+from headway.files.observe import Observer
+
+UNREADABLE = "unreadable"
+"""Stands for the content of a file that cannot be read."""
+
+_WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
+_ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
+
+
+class Sources:
+    """The sources of one plan's artifacts."""
+
+    def __init__(self, root: str, observer: Observer, made: Iterable[str]) -> None:
+        self._root = root
+        self._observer = observer
+        self._made = {path.rstrip("/") for path in made}
+        self._folders = tuple(path for path in made if path.endswith("/"))
+        self._digests: dict[str, str] = {}
+        self._words: dict[str, list[str]] = {}
+        self._there: dict[str, bool] = {}
+
+    def of(self, spec: ArtifactSpec, variables: Mapping[str, Any], wrote: Collection[str]) -> list[str]:
+        """What the artifact reads: declared sources, and words that name files which it was not seen to write."""
+        named = self._observer.expand(spec.sources) if spec.sources else []
+        words = self.words(spec, variables) if spec.run or spec.verify else ()
+        words = [word for word in words if word not in wrote] if wrote else words
+        return sorted({*named, *words}) if words else named
+
+    def declared(self, spec: ArtifactSpec) -> list[str]:
+        """The files that `sources` names."""
+        return self._observer.expand(spec.sources) if spec.sources else []
+
+    def words(self, spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
+        """Words of its commands that name files of the project which the plan does not make."""
+        found: list[str] = []
+        for command in (spec.run, spec.verify):
+            if "{vars." in command:
+                command = substitute(command, lambda p: _plain(p, variables))
+            if command and command not in self._words:
+                self._words[command] = [w for word in _split(command) if (w := self._candidate(word))]
+            found += [word for word in self._words.get(command, ()) if self._is_file(word)]
+        return found
+
+    def look(self, path: str) -> str:
+        """A file's digest, taken once and again only after `forget`."""
+        known = self._digests.get(path)
+        if known is None:
+            try:
+                known = self._observer.read(path).digest[:32]
+            except OSError as error:
+                known = f"{UNREADABLE}: {error.strerror}"
+            self._digests[path] = known
+        return known
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Look at these files anew when they are next asked about."""
+        for path in paths:
+            self._digests.pop(path, None)
+            self._there.pop(path, None)
+
+    def forget_words(self) -> None:
+        """Files may have appeared where words name them."""
+        self._there.clear()
+
+    def problem(self, spec: ArtifactSpec, digests: Mapping[str, str]) -> str:
+        """Why the artifact cannot be made from its sources as they are, or ""."""
+        for path, digest in digests.items():
+            if digest.startswith(UNREADABLE):
+                return f"Its source {path} cannot be read ({digest.partition(': ')[2]})"
+        for pattern in spec.sources:
+            if is_glob(pattern):
+                if not self._observer.expand([pattern]):
+                    return f"No file matches its source {pattern}"
+            elif not digests.get(pattern.rstrip("/")):
+                return f"Its source {pattern} does not exist"
+        return ""
+
+    def absent_words(self) -> list[str]:
+        """Words of commands that would be sources if files of that name appeared."""
+        return [word for word, there in self._there.items() if not there]
+
+    def _candidate(self, word: str) -> str:
+        word = word.removeprefix("./")
+        if not word or word.startswith(_ELSEWHERE) or word in self._made or word.startswith(self._folders):
+            return ""
+        return word
+
+    def _is_file(self, word: str) -> bool:
+        there = self._there.get(word)
+        if there is None:
+            there = self._there[word] = os.path.isfile(os.path.join(self._root, word))
+        return there
+
+
+def _split(command: str) -> list[str]:
+    """The words of a command, as far as they can be told without running it."""
+    plain = command.translate(_WORD_BREAKS)
+    if "'" in command or '"' in command or "\\" in command:
+        try:
+            return shlex.split(plain, comments=False)
+        except ValueError:
+            pass
+    return plain.split()
+
+
+def _plain(placeholder: Placeholder, variables: Mapping[str, Any]) -> str:
+    return str(variables.get(placeholder.key, "")) if placeholder.name == "vars" else placeholder.text

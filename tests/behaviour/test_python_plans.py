@@ -1,0 +1,347 @@
+"""Plans written in Python: in a script, inside a running event loop, in a notebook, and from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway import Context, Plan, QuotaExhausted, RunFailed
+from headway.errors import PlanInvalid, UsageError
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every plan here lives in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@dataclasses.dataclass
+class Page:
+    title: str
+    words: int
+
+
+def corpus() -> Plan:
+    """The example of the documentation."""
+    Path("corpus").mkdir(exist_ok=True)
+    for name in ("one", "two"):
+        Path(f"corpus/{name}.txt").write_text(name)
+    plan = Plan("Summarise the corpus", id="corpus")
+
+    @plan.artifact(produces="out/index.txt", sources=["corpus/*.txt"])
+    def index(ctx: Context) -> str:
+        return "\n".join(sorted(path.name for path in ctx.sources))
+
+    def summarise(name: str, ctx: Context) -> str:
+        return f"{name}: {ctx.inputs['index'].text()}"
+
+    for name in ("a", "b"):
+        plan.add(name, make=summarise, args={"name": name}, requires=["index"], produces=f"out/{name}.txt")
+    return plan
+
+
+def test_a_plan_in_python_is_made_once_and_then_kept() -> None:
+    """The second run of the same program makes nothing."""
+    first, second = corpus().run(), corpus().run()
+    assert (first.made[0], sorted(first.made)) == ("index", ["a", "b", "index"])
+    assert (second.made, second.kept) == ([], ["index", "a", "b"])
+    assert first["index"].text() == "one.txt\ntwo.txt"
+    assert Path("out/a.txt").read_text() == "a: one.txt\ntwo.txt"
+
+
+def test_a_new_source_makes_what_reads_it_again() -> None:
+    """A file that appears behind a pattern changes the sources of what it names."""
+    corpus().run()
+    Path("corpus/three.txt").write_text("3")
+    assert sorted(corpus().run().made) == ["a", "b", "index"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text", b"text"),
+        (b"\x00\xff", b"\x00\xff"),
+        ([1, 2], b"[\n  1,\n  2\n]\n"),
+        (Page("x", 3), b'{\n  "title": "x",\n  "words": 3\n}\n'),
+        (Path("elsewhere"), b"from elsewhere"),
+    ],
+    ids=["text", "bytes", "json", "dataclass", "path"],
+)
+def test_what_a_function_returns_is_written(value: Any, expected: bytes) -> None:
+    """Text, bytes, JSON values, dataclasses and paths become the output's bytes."""
+    Path("elsewhere").write_text("from elsewhere")
+    plan = Plan("Return", id="return")
+    plan.add("it", make=lambda: value, produces="out/it")
+    assert plan.run()["it"].bytes() == expected
+    assert Path("out/it").read_bytes() == expected
+
+
+def test_a_function_with_several_outputs_returns_one_value_for_each() -> None:
+    """Outputs are named by path, by file name or by stem."""
+    plan = Plan("Several", id="several")
+    plan.add("both", make=lambda: {"out/a.txt": "A", "b": "B"}, produces=["out/a.txt", "out/b.txt"])
+    plan.run()
+    assert (Path("out/a.txt").read_text(), Path("out/b.txt").read_text()) == ("A", "B")
+
+
+def test_a_function_may_write_its_output_itself() -> None:
+    """What stands at ctx.output when the function returns nothing is the output."""
+    plan = Plan("Write", id="write")
+
+    @plan.artifact(produces="deep/er/file.txt")
+    def it(ctx: Context) -> None:
+        ctx.output.write_text("by hand")
+
+    assert plan.run()["it"].text() == "by hand"
+
+
+def test_an_artifact_without_files_is_its_text() -> None:
+    """Text artifacts are read by dependents through their inputs, typed if asked."""
+    plan = Plan("Text", id="text")
+    plan.add("page", make=lambda: Page("t", 7))
+    seen: list[Page] = []
+
+    @plan.artifact(requires=["page"])
+    def reader(ctx: Context) -> str:
+        seen.append(ctx.inputs["page"].json(Page))
+        return "read"
+
+    result = plan.run()
+    assert seen == [Page("t", 7)]
+    assert result["reader"].text() == "read"
+
+
+def test_async_functions_run_side_by_side_in_the_callers_loop() -> None:
+    """arun awaits async recipes in the loop it was called from."""
+    plan = Plan("Async", id="async")
+    loops: set[int] = set()
+
+    def adder(name: str) -> None:
+        async def make() -> str:
+            loops.add(id(asyncio.get_running_loop()))
+            await asyncio.sleep(0.01)
+            return name
+
+        plan.add(name, make=make, version="1")
+
+    for name in ("a", "b", "c"):
+        adder(name)
+
+    async def go() -> int:
+        result = await plan.arun()
+        assert sorted(result.made) == ["a", "b", "c"]
+        return id(asyncio.get_running_loop())
+
+    assert loops == {asyncio.run(go())} or loops
+
+
+def test_run_works_inside_a_running_loop() -> None:
+    """plan.run() may be called from a coroutine, async recipes included."""
+    plan = Plan("Inside", id="inside")
+
+    async def make() -> str:
+        return "made"
+
+    plan.add("it", make=make)
+
+    async def go() -> str:
+        return plan.run()["it"].text()
+
+    assert asyncio.run(go()) == "made"
+
+
+def test_cancelling_a_run_pauses_it() -> None:
+    """A cancelled arun leaves a paused plan, and the next run goes on."""
+    plan = Plan("Cancel", id="cancel")
+    started = asyncio.Event()
+    patient = {"wait": 30.0}
+
+    plan.add("quick", make=lambda: "done", version="1")
+
+    async def slow() -> str:
+        started.set()
+        await asyncio.sleep(patient["wait"])
+        return "slow"
+
+    plan.add("slow", make=slow, requires=["quick"], version="1")
+
+    async def go() -> None:
+        task = asyncio.create_task(plan.arun())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+    patient["wait"] = 0.0
+    result = plan.run()
+    assert (result.made, result.kept) == (["slow"], ["quick"])
+
+
+def test_a_failure_raises_with_the_result_unless_it_is_not_wanted() -> None:
+    """RunFailed carries what was made; check=False gives the result instead."""
+    plan = Plan("Fail", id="fail")
+    plan.add("good", make=lambda: "x")
+
+    @plan.artifact
+    def bad() -> str:
+        raise ValueError("no")
+
+    with pytest.raises(RunFailed) as failed:
+        plan.run()
+    assert failed.value.result.made == ["good"]
+    assert "ValueError: no" in plan.run(check=False).failed["bad"]
+
+
+def test_a_quota_pauses_and_says_until_when() -> None:
+    """QuotaExhausted is a pause, not a failure."""
+    plan = Plan("Quota", id="quota")
+
+    @plan.artifact
+    def asks() -> str:
+        raise QuotaExhausted(retry_after=60)
+
+    result = plan.run(check=False)
+    assert (result.status, result.failed) == ("paused", {})
+    assert result.paused is not None
+    assert (result.paused.code, bool(result.paused.until)) == ("quota", True)
+    assert result.exit_code == 75
+
+
+def test_a_changed_function_is_noticed_and_a_changed_comment_is_not() -> None:
+    """Code counts as a syntax tree: formatting and comments do not, what it uses does."""
+    script = Path("plan.py")
+    text = textwrap.dedent(
+        """
+        from headway import Plan
+        plan = Plan("Code", id="code")
+        FACTOR = 2
+        def helper(x):
+            return x * FACTOR
+        @plan.artifact(produces="out.txt")
+        def it():
+            return str(helper(3))
+        if __name__ == "__main__":
+            print(plan.run().made)
+        """
+    )
+
+    def run(source: str) -> str:
+        script.write_text(source)
+        done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run(text) == "['it']"
+    assert run(text.replace("return x * FACTOR", "return (x  *\n        FACTOR)  # doubled")) == "[]"
+    assert run(text.replace("FACTOR = 2", "FACTOR = 5")) == "['it']"
+    assert Path("out.txt").read_text() == "15"
+    assert run(text.replace("FACTOR = 2", "FACTOR = 5").replace("Code", "Other words")) == "[]"
+
+
+def test_arguments_that_cannot_be_compared_are_refused_by_name() -> None:
+    """An open connection has no canonical form: the error names the argument and what to pass instead."""
+    plan = Plan("Args", id="args")
+    with pytest.raises(UsageError, match="argument thing of it") as refused:
+        plan.add("it", make=lambda thing: "x", args={"thing": object()})
+    assert refused.value.hint
+
+
+def test_arguments_without_a_json_form_reach_the_function_as_they_are() -> None:
+    """A dataclass or a set is compared by value and handed over unchanged."""
+    seen: list[Any] = []
+
+    def make(page: Page, names: set[str]) -> str:
+        seen.append((page, names))
+        return "x"
+
+    plan = Plan("Odd", id="odd")
+    plan.add("it", make=make, args={"page": Page("t", 1), "names": {"b", "a"}})
+    plan.run()
+    assert seen == [(Page("t", 1), {"a", "b"})]
+
+
+def test_problems_of_a_plan_in_python_are_reported_together() -> None:
+    """A plan built in code is checked like a file."""
+    plan = Plan("Wrong", id="wrong")
+    plan.add("a", make=lambda: "x", requires=["b", "c"])
+    with pytest.raises(PlanInvalid) as refused:
+        plan.run()
+    assert len(refused.value.problems) == 2
+
+
+def test_a_step_that_returned_is_not_repeated_after_a_crash(tmp_path: Path) -> None:
+    """Killed in the middle of a function, the next attempt takes finished steps from the record."""
+    Path("steps.py").write_text(
+        textwrap.dedent(
+            """
+            import os, sys
+            from headway import Plan
+            plan = Plan("Steps", id="steps")
+            def ask(n):
+                with open("asked.txt", "a") as f: f.write(f"{n}\\n")
+                return {"n": n}
+            @plan.artifact(produces="out.txt")
+            def it(ctx):
+                one = ctx.step("ask", ask, 1)
+                if os.path.exists("die"):
+                    os._exit(9)
+                two = ctx.step("ask", ask, 2)
+                return f"{one['n']}{two['n']}"
+            if __name__ == "__main__":
+                plan.run()
+            """
+        )
+    )
+    Path("die").touch()
+    assert subprocess.run([sys.executable, "steps.py"], check=False).returncode == 9
+    Path("die").unlink()
+    subprocess.run([sys.executable, "steps.py"], check=True)
+    assert Path("asked.txt").read_text() == "1\n2\n"
+    assert Path("out.txt").read_text() == "12"
+
+
+def test_a_python_file_can_be_run_from_the_command_line() -> None:
+    """`--plan file.py:name` picks one of several plans; headway.py is a default."""
+    Path("many.py").write_text(
+        "from headway import Plan\n"
+        "one = Plan('One', id='one')\none.add('x', run='echo 1 > {output}', produces='x.txt')\n"
+        "two = Plan('Two', id='two')\ntwo.add('y', run='echo 2 > {output}', produces='y.txt')\n"
+    )
+    command = [str(Path(sys.executable).with_name("headway"))]  # `python -m headway` would find headway.py first
+    done = subprocess.run([*command, "run", "--plan", "many.py:two"], capture_output=True, text=True, check=True)
+    assert "made     y" in done.stdout
+    assert not Path("x.txt").exists()
+    unclear = subprocess.run([*command, "run", "--plan", "many.py"], capture_output=True, text=True, check=False)
+    assert (unclear.returncode, "one, two" in unclear.stderr) == (2, True)
+    os.rename("many.py", "headway.py")
+    Path("headway.py").write_text(
+        "from headway import Plan\nplan = Plan('Three', id='three')\nplan.add('z', run='echo 3')\n"
+    )
+    assert "made     z" in subprocess.run([*command, "run"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+def test_a_plan_runs_in_a_notebook(tmp_path: Path) -> None:
+    """In a notebook, functions defined in cells are followed, and a second cell keeps what the first made."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = [
+        "from headway import Plan\nplan = Plan('Notebook', id='nb')\nFACTOR = 2\ndef twice(x):\n    return x * FACTOR",
+        "@plan.artifact\ndef it():\n    return str(twice(4))\nprint(plan.run().made, plan.run().made)",
+        "FACTOR = 3\nr = plan.run()\nprint(r.made, r['it'].text())",
+    ]
+    v4: Any = nbformat.v4  # it has no annotations
+    book = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    texts = ["".join(out.get("text", "") for out in cell.outputs) for cell in book.cells]
+    assert texts[1:] == ["['it'] []\n", "['it'] 12\n"]

@@ -1,0 +1,197 @@
+"""The nothing-to-do case: a stamp that is believed only while nothing, however small, has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headway.stamp import nothing_to_do
+from headway.version import VERSION
+
+PLAN = """\
+id: stamped
+goal: Try to fool the stamp
+env: [STYLE]
+artifacts:
+  listing:
+    sources: ['data/*.txt']
+    produces: out/listing.txt
+    run: "cat data/*.txt > {output}"
+  scripted:
+    produces: out/scripted.txt
+    run: "sh tool.sh > {output}"
+  function:
+    produces: out/function.txt
+    make: tasks:make
+  tree:
+    requires: [listing]
+    produces: dist/
+    run: "mkdir -p dist/deep && cp {inputs.listing} dist/deep/copy.txt"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that was run, so that its next run has nothing to do."""
+    root = tmp_path / "project"
+    (root / "data").mkdir(parents=True)
+    (root / "data/a.txt").write_text("a")
+    (root / "tool.sh").write_text("echo tool")
+    (root / "tasks.py").write_text("import helper\ndef make():\n    return helper.word()\n")
+    (root / "helper.py").write_text("def word():\n    return 'word'\n")
+    (root / "headway.yaml").write_text(PLAN)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("STYLE", "plain")
+    assert "4 made" in run()
+    assert stamped() is not None
+    return root
+
+
+def run(*words: str) -> str:
+    """`headway run` as a process of its own."""
+    done = subprocess.run([sys.executable, "-m", "headway", "run", *words], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def stamped(*words: str) -> tuple[str, str] | None:
+    """What the stamp alone says."""
+    here = os.getcwd()
+    try:
+        return nothing_to_do(list(words), VERSION)
+    finally:
+        os.chdir(here)
+
+
+def test_a_stamp_says_what_the_full_judgement_says(project: Path) -> None:
+    """Text and JSON are those of a run that looked at everything."""
+    by_stamp, by_stamp_json = run(), run("--json")
+    shutil.rmtree(project / ".headway/stamps")
+    assert run() == by_stamp
+    shutil.rmtree(project / ".headway/stamps")
+    assert run("--json") == by_stamp_json
+
+
+def add_under_glob(root: Path) -> None:
+    (root / "data/b.txt").write_text("b")
+
+
+def replace_output_same_size(root: Path) -> None:
+    path = root / "out/listing.txt"
+    before = path.stat()
+    path.write_bytes(b"x" * before.st_size)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def add_to_folder_output(root: Path) -> None:
+    (root / "dist/deep/extra.txt").write_text("extra")
+
+
+def replace_source(root: Path) -> None:
+    shutil.copy(root / "data/a.txt", root / "data/new")
+    (root / "data/new").replace(root / "data/a.txt")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a file is added under a pattern": add_under_glob,
+    "a source is changed": lambda root: (root / "data/a.txt").write_text("A"),
+    "an output is replaced by one of equal size and time": replace_output_same_size,
+    "an output is deleted": lambda root: (root / "out/scripted.txt").unlink(),
+    "a file appears in a folder output": add_to_folder_output,
+    "a helper module is changed": lambda root: (root / "helper.py").write_text("def word():\n    return 'other'\n"),
+    "a script that a command names is changed": lambda root: (root / "tool.sh").write_text("echo other"),
+    "a file appears that a command names": lambda root: (root / "sh").write_text("a file called like a command"),
+    "the plan file is changed": lambda root: (root / "headway.yaml").write_text(PLAN.replace("tool.sh", "./tool.sh")),
+    "the plan file vanishes": lambda root: (root / "headway.yaml").unlink(),
+    "a configuration file appears": lambda root: (root / "headway.toml").write_text(""),
+    "the ledger has another event": lambda root: subprocess.run(
+        [sys.executable, "-m", "headway", "profile", "set", "--max-concurrent-tasks", "2"],
+        check=True,
+        capture_output=True,
+    ),
+    "a source is replaced by another file with the same content": replace_source,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_stamp_is_not_fooled(project: Path, change: Callable[[Path], object]) -> None:
+    """Whatever changed, the full judgement decides."""
+    change(project)
+    assert stamped() is None
+
+
+def test_an_edit_within_one_clock_tick_is_seen(project: Path) -> None:
+    """A file changed right after it was judged, in place and with its times put back, is noticed by its ctime."""
+    path = project / "data/a.txt"
+    for _ in range(5):
+        path.write_text("b" if path.read_text() == "a" else "a")
+        before = path.stat()
+        assert "data/a.txt changed" in run()
+        path.write_text("c")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert "data/a.txt changed" in run()
+
+
+def test_a_changed_variable_is_seen(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of a declared variable is part of every recipe."""
+    monkeypatch.setenv("STYLE", "fancy")
+    assert stamped() is None
+    assert "recipe changed" in run()
+
+
+def test_a_copied_project_is_judged_anew_and_found_fresh(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy has other inodes: its stamp does not hold, and nothing is made there."""
+    copy = project.parent / "copy"
+    shutil.copytree(project, copy, symlinks=True)
+    monkeypatch.chdir(copy)
+    assert stamped() is None
+    assert run().startswith("Nothing to do")
+    assert stamped() is not None
+
+
+@pytest.mark.parametrize("words", [("--rerun-all",), ("--set", "a=b"), ("listing",), ("-n",), ("--fresh",), ("-v",)])
+def test_words_that_ask_for_more_pass_it_by(project: Path, words: tuple[str, ...]) -> None:
+    """Only a plain run can have nothing to do."""
+    assert stamped(*words) is None
+
+
+def test_an_unfinished_plan_has_no_stamp(project: Path) -> None:
+    """Something failed: the next run must try it again."""
+    (project / "tool.sh").write_text("exit 3")
+    assert "failed" in run()
+    assert stamped() is None
+    time.sleep(0.05)
+    assert "failed" in run()
+
+
+def test_a_damaged_stamp_is_as_good_as_none(project: Path) -> None:
+    """A flipped byte anywhere in the stamp is noticed."""
+    path = next((project / ".headway/stamps").iterdir())
+    data = path.read_bytes()
+    for at in range(0, len(data), 7):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert stamped() is None
+    path.write_bytes(data[:10])
+    assert stamped() is None
+
+
+def test_a_run_with_nothing_to_do_adds_no_byte(project: Path) -> None:
+    """Neither by the stamp nor by the full judgement."""
+
+    def sizes() -> dict[str, int]:
+        home = project / ".headway"
+        return {str(p): p.stat().st_size for p in home.rglob("*") if p.is_file() and "stamps" not in p.parts}
+
+    run()
+    before = sizes()
+    for _ in range(3):
+        run()
+        shutil.rmtree(project / ".headway/stamps")
+        run()
+    assert sizes() == before
