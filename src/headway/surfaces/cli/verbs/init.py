@@ -14,12 +14,13 @@ from headway.surfaces.cli.screen import Screen
 NAME = "headway.yaml"
 PLAN = """\
 id: {id}
-goal: Write a short report about the files in this folder
+goal: Write a short report about the text files in this folder
 artifacts:
   listing:
-    description: The names of all files here, sorted
+    description: The names of all text files here, sorted
+    sources: ["*.txt", "*.md"]
     produces: build/listing.txt
-    run: "ls -p | grep -v / | sort > {{output}}"
+    run: "ls *.txt *.md 2>/dev/null | sort > {{output}}"
   count:
     description: How many there are
     requires: [listing]
