@@ -14,23 +14,22 @@ from headway.surfaces.cli.screen import Screen
 NAME = "headway.yaml"
 PLAN = """\
 id: {id}
-goal: Write a short report about the text files in this folder
+goal: Write a short report
 artifacts:
-  listing:
-    description: The names of all text files here, sorted
-    sources: ["*.txt", "*.md"]
-    produces: build/listing.txt
-    run: "ls *.txt *.md 2>/dev/null | sort > {{output}}"
+  words:
+    description: A few words, one a line
+    produces: build/words.txt
+    run: "printf 'one\\\\ntwo\\\\nthree\\\\n' > {{output}}"
   count:
     description: How many there are
-    requires: [listing]
+    requires: [words]
     produces: build/count.txt
-    run: "wc -l < {{inputs.listing}} > {{output}}"
+    run: "wc -l < {{inputs.words}} > {{output}}"
   report:
     description: Both, as one page
-    requires: [listing, count]
+    requires: [words, count]
     produces: build/report.md
-    run: "(echo '# Files'; cat {{inputs.count}} {{inputs.listing}}) > {{output}}"
+    run: "(echo '# Words'; cat {{inputs.count}} {{inputs.words}}) > {{output}}"
 """
 NEXT = {
     "headway run": "make what it asks for",
