@@ -20,11 +20,12 @@ GOAL = "Join all the parts"
 TASKS = '''"""What makes an artifact: digest what it reads. Used by Headway, by doit and by the bare loop alike."""
 
 import hashlib
+import os
 
 
 def digest(paths):
     found = hashlib.sha256()
-    for path in paths:
+    for path in sorted(map(os.fspath, paths)):
         with open(path, "rb") as file:
             found.update(file.read())
     return found.hexdigest() + "\\n"
@@ -93,12 +94,12 @@ class Artifact(NamedTuple):
 class Layers(NamedTuple):
     """The graph of so many artifacts, in a folder of its own for each tool."""
 
-    count: int
+    asked: int
 
     @property
     def width(self) -> int:
         """How many artifacts a layer has."""
-        return max(FAN_IN, self.count // LAYERS)
+        return max(FAN_IN, self.asked // LAYERS)
 
     @property
     def total(self) -> int:

@@ -7,7 +7,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,6 +53,15 @@ class Setting(NamedTuple):
 Benchmark = Callable[[Setting], list[Row]]
 
 
+SLOWING = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
+"""Variables of whoever measures that make every Python slower than it is for whoever uses it."""
+
+
+def plain_environment() -> dict[str, str]:
+    """The environment without what would compile every module anew, or write every line alone."""
+    return {name: value for name, value in os.environ.items() if name not in SLOWING}
+
+
 class Spent(NamedTuple):
     """What a process cost: seconds by the clock and of the processor, its children included."""
 
@@ -60,10 +69,10 @@ class Spent(NamedTuple):
     cpu: float
 
 
-def child(words: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> Spent:
+def child(words: Sequence[str], folder: Path) -> Spent:
     """Run a command to its end and say what it cost; it must succeed."""
     begin = time.perf_counter()
-    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, env=plain_environment())
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)

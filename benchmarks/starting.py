@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.measure import Row, Setting, medians
+from benchmarks.measure import Row, Setting, child, medians
 
 
 def start(setting: Setting) -> list[Row]:
@@ -17,12 +15,7 @@ def start(setting: Setting) -> list[Row]:
     headway = str(Path(sys.executable).with_name("headway"))
 
     def call(words: Sequence[str]) -> Callable[[], float]:
-        def spend() -> float:
-            begin = time.perf_counter()
-            subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-            return time.perf_counter() - begin
-
-        return spend
+        return lambda: child(words, folder).wall
 
     call([headway, "init"])()
     call([headway, "plans", "new"])()

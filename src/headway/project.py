@@ -204,9 +204,13 @@ class Project:
         problems: Sequence[Problem] = (),
         plan_id: str | None = None,
         take: str = "",
+        fresh: bool = False,
     ) -> Saved:
-        """Take in a proposal: what changed in it since it was last taken in becomes events, and nothing else does."""
-        folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take)
+        """Take in a proposal: what changed in it since it was last taken in becomes events, and nothing else does.
+
+        `fresh`: the plan becomes what is proposed, whatever others have made of it since.
+        """
+        folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
@@ -226,9 +230,10 @@ class Project:
         problems: Sequence[Problem] = (),
         plan_id: str | None = None,
         take: str = "",
+        fresh: bool = False,
     ) -> SavedExecution:
         """The plan as it would be if the proposal were taken in now. Writes nothing."""
-        _, existing, command = self._proposed(plan, name, source, problems, plan_id, take)
+        _, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
             return cast("SavedExecution", existing)
         events = decide(existing.state if existing else None, command)
@@ -239,7 +244,14 @@ class Project:
         return SavedExecution(cast("State", state), end)
 
     def _proposed(
-        self, plan: PlanSpec, name: str, source: str, problems: Sequence[Problem], plan_id: str | None, take: str
+        self,
+        plan: PlanSpec,
+        name: str,
+        source: str,
+        problems: Sequence[Problem],
+        plan_id: str | None,
+        take: str,
+        fresh: bool,
     ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
         """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
         chosen = self._plan_id(plan, plan_id, name, problems)
@@ -249,14 +261,15 @@ class Project:
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
         proposal = Proposal(path=name, source=source, blob=blob)
         before = existing.state.proposal if existing else None
-        if before and (before.path, before.blob) == (proposal.path, proposal.blob):
+        if before and not fresh and (before.path, before.blob) == (proposal.path, proposal.blob):
             return folder, existing, None
         command: Command
         if existing is None:
             command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
             _refuse(None, command)
         else:
-            command = TakeProposal(base=self._base(existing, plan, take), plan=plan, proposal=proposal, take=take)
+            base = existing.proposal if fresh else self._base(existing, plan, take)
+            command = TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
             _refuse(existing.state, command)
         return folder, existing, command
 

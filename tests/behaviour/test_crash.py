@@ -36,7 +36,7 @@ def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repair_module, "QUIET", 0)
 
 
-TORN = b'{"v":1,"seq":10,"ts":"2026-'
+TORN = b'{"v":1,"seq":10,"ts":"torn here'
 
 # Templates: folders in which the work begins.
 

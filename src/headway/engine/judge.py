@@ -53,6 +53,7 @@ class Judge:
         self.now: dict[str, Fingerprint] = {}
         self.problems: dict[str, HeadwayError] = {}
         self.forced = set(forced)
+        self.displaced: set[str] = set()
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
@@ -236,10 +237,10 @@ class Judge:
             output = recorded.get(path)
             if output is None:
                 disk = self._unrecorded(spec, path)
-            elif not self.shared.chains or self.answers_for(spec.id, path):
+            elif not self.shared.chains or path not in self.shared.chains:
                 disk = self._compared(spec, output)
             else:
-                continue
+                disk = self._compared_shared(spec, output)
             if disk is not None:
                 found.append(disk)
         text = recorded.get("")
@@ -260,6 +261,17 @@ class Judge:
         ours = not now.digest or self.is_ours(spec.id, output.path, now.digest)
         ours = ours or (self._rebooted and self.outputs.is_torn(output))
         return Disk(output.path, output.digest, now.digest, ours, stored)
+
+    def _compared_shared(self, spec: ArtifactSpec, output: Output) -> Disk | None:
+        """As above, for the stage that the disk shows; while we are changing the file, the disk shows nothing."""
+        if not self.answers_for(spec.id, output.path):
+            return None
+        standing = Disk(output.path, output.digest, output.digest)
+        if output.path in self.displaced:
+            return standing
+        disk = self._compared(spec, output)
+        broken = any(s in self.state.failed or s in self._unfinished for s in self.shared.chains[output.path])
+        return standing if disk.found and disk.ours and broken else disk
 
     def _unrecorded(self, spec: ArtifactSpec, path: str) -> Disk | None:
         """A path at which the artifact never left anything: whatever stands there was there before."""

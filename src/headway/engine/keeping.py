@@ -57,6 +57,7 @@ class Keeper:
                 continue
             self.preserve(artifact_id, [o.path for o in outputs if o.path])
             self._outputs.restore(outputs)
+            self._judge.displaced.update(o.path for o in earlier.outputs if o.path in self._judge.shared.chains)
             note = f"event {earlier.seq} of {earlier.plan}"
             token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=run), False)[0].seq
             self._record(

@@ -182,6 +182,7 @@ class Run:
                     continue
                 if task is not None:
                     tasks.append(task)
+                    self._judge.displaced.update(use.path for use in uses)
                     for use in uses:
                         self._using.setdefault(use.path, []).append(use)
             self._queue.put_back(later)
@@ -352,18 +353,14 @@ class Run:
                 self._record(cmd.RecordStep(id=spec.id, token=token, name=BEFORE + path, step=step), True)
 
     def _leave_shared_files(self) -> None:
-        """Shared files end as the newest of their stages left them."""
-        for path, stages in self._judge.shared.chains.items():
+        """Shared files that were touched end as the newest of their stages left them."""
+        for path in sorted(self._judge.displaced):
+            stages = self._judge.shared.chains[path]
             newest = next((stage for stage in reversed(stages) if stage in self._state.completed), None)
             broken = any(stage in self._state.failed or stage in self._state.claims for stage in stages)
-            if newest is not None and not broken and path not in self._held_paths():
-                output = self._judge.output_at(newest, path)
-                if output is not None:
-                    self._judge.outputs.restore([output])
-
-    def _held_paths(self) -> set[str]:
-        held = (self._state.artifacts[a] for d in self.result.decisions for a in d.artifacts if a in self._judged)
-        return {path for spec in held for path in (*spec.produces, *spec.modifies)}
+            output = self._judge.output_at(newest, path) if newest is not None and not broken else None
+            if output is not None:
+                self._judge.outputs.restore([output])
 
     def _let_go(self, artifact_id: str) -> None:
         for use in self._judge.shared.uses(artifact_id) if self._using else ():
@@ -585,6 +582,16 @@ class Run:
         self.result.decide(code, artifact_id, flags)
         self._reporter.finished(artifact_id, "held", reason, 0, note)
         self._block_behind(artifact_id)
+        if reason.code == "output_modified" and reason.subject in self._judge.shared.chains:
+            self._block_users(reason.subject, artifact_id)
+
+    def _block_users(self, path: str, by: str) -> None:
+        """A shared file with somebody's bytes in it is not to be touched by anybody."""
+        for artifact_id in self._queue.open:
+            if any(use.path == path for use in self._judge.shared.uses(artifact_id)):
+                if artifact_id in self._todo:
+                    self.result.blocked.setdefault(artifact_id, by)
+                self._block_behind(artifact_id)
 
     def _wait(self, artifact_id: str, why: str) -> None:
         """It is somebody else's to make, now or at all; the rest goes on."""
@@ -661,6 +668,8 @@ class Run:
     def _finish(self) -> None:
         result, state = self.result, self._state
         result.outputs = {a: state.completed[a].outputs for a in self._selected if a in state.completed}
+        held = {a for decision in result.decisions for a in decision.artifacts}
+        result.blocked = {a: by for a, by in result.blocked.items() if a not in held}
         if self._halted in INTERRUPTIONS:
             result.paused = Pause(self._halted)
         elif self._halted in ("same_error", "command_missing") or (self._halted and self._queue.open):

@@ -15,7 +15,7 @@ from typing import Literal
 
 from headway.core.state import Output
 from headway.disk import REAL, write_all, write_file
-from headway.errors import BlobDamaged, UsageError
+from headway.errors import BlobDamaged, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
 
@@ -48,8 +48,17 @@ class Outputs:
         return tuple(output for path in paths if (output := self._capture(path, None)) is not None)
 
     def left(self, paths: Iterable[str]) -> tuple[Output, ...]:
-        """What an attempt left at these paths, so that it is known again; kept as blobs unless too large."""
-        return tuple(output for path in paths if (output := self._capture(path, self.largest)) is not None)
+        """What an attempt left at these paths, so that it is known again; kept as blobs where there is room."""
+        found = []
+        for path in paths:
+            try:
+                output = self._capture(path, self.largest)
+            except StorageFailed:
+                seen = self.observer.look(path.rstrip("/"))
+                output = Output(path, seen.digest, seen.size)
+            if output is not None:
+                found.append(output)
+        return tuple(found)
 
     def keep_text(self, text: bytes) -> Output:
         """The output of an artifact without files."""

@@ -1,0 +1,155 @@
+"""Nothing to do: what people meet most. Against make, ninja and doit on the same graph, and as plans grow."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from benchmarks import projects
+from benchmarks.measure import Row, Setting, Spent, child, medians, plain_environment
+from benchmarks.projects import RUN, Ready
+
+FULL = 10_000
+GROWTH = 12
+GIGABYTE = 1 << 30
+PEAK = """
+import json, resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps(used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)))
+"""
+"""Runs a command and prints its peak of memory. A process of its own, since a peak is inherited from who starts it."""
+
+
+def noop(setting: Setting) -> list[Row]:
+    """A plan of which everything is fresh: as JSON, as YAML, as Python, and judged in full."""
+    count = setting.count(FULL, least=60)
+    full = count >= FULL
+    found = {form: projects.made(setting, form, count) for form in projects.FORMS}
+    others = {name: projects.ready(setting, name, count) for name in projects.PEERS}
+    there = {name: other for name, other in others.items() if isinstance(other, Ready)}
+
+    def judged() -> float:
+        shutil.rmtree(found["headway.json"] / ".headway" / "stamps", ignore_errors=True)
+        return child(RUN, found["headway.json"]).wall
+
+    actions = {
+        **{name: partial(_wall, peer) for name, peer in there.items()},
+        **{form: partial(_run, projects.words_for(form), folder) for form, folder in found.items()},
+        "plan.py from the command line": partial(_run, (*RUN, "--plan", "plan.py"), found["plan.py"]),
+    }
+    names = [*actions, "judged in full"]  # last: it takes the stamp away, and leaves a new one
+    spent = dict(zip(names, medians(setting.repeat, *actions.values(), judged), strict=True))
+    rows = [
+        Row(f"noop: {name}, {count:,}", spent[name] * 1e3, "ms")
+        if name in there
+        else Row(f"noop: {name}, {count:,}", None, note=other.note if isinstance(other, Row) else "")
+        for name, other in others.items()
+    ]
+    for name in names:
+        if name in others:
+            continue
+        python = name.startswith("plan.py")
+        peer, most = ("doit", 0.25) if python else ("make", 1.0)
+        bar = f"≤ {most:g} × {peer}" if name != "judged in full" else ""
+        against = [peer, *(["ninja", "doit"] if not python else [])]
+        for other_name in against:
+            if other_name not in there:
+                continue
+            ratio = spent[name] / spent[other_name]
+            held = bool(bar) and other_name == peer
+            rows.append(
+                Row(
+                    f"noop: {name}, {count:,}",
+                    spent[name] * 1e3,
+                    "ms",
+                    ratio,
+                    other_name,
+                    bar if held else "",
+                    ratio <= most if held and full else None,
+                )
+            )
+        if not there:
+            rows.append(Row(f"noop: {name}, {count:,}", spent[name] * 1e3, "ms", bar=bar))
+    return rows
+
+
+def growth(setting: Setting) -> list[Row]:
+    """Ten times the artifacts, what that takes of memory, and many no-ops that leave nothing behind."""
+    times = setting.count(1_000)
+    small = projects.made(setting, "headway.json", setting.count(1_000, least=60))
+    before = _contents(small)
+    for _ in range(times):
+        child(RUN, small)
+    added = projects.state(small) - sum(map(len, before.values()))
+    same = _contents(small) == before
+    rows = [Row(f"growth: bytes added by {times:,} no-ops", added, "bytes", bar="none", ok=added == 0 and same)]
+    if not setting.large:
+        return [*rows, Row("growth: 100,000 artifacts", None, note="skipped: --large measures it")]
+    return rows + _tenfold(setting)
+
+
+def _tenfold(setting: Setting) -> list[Row]:
+    few, many = setting.count(FULL, least=60), setting.count(10 * FULL, least=600)
+    less = projects.made(setting, "headway.json", few)
+    more = projects.written(setting, "headway.json", many)
+    peak = _peak(more)
+    for _ in range(2):
+        child(RUN, more)
+
+    def judged(folder: Path) -> float:
+        shutil.rmtree(folder / ".headway" / "stamps", ignore_errors=True)
+        return child(RUN, folder).wall
+
+    one, ten, slow_one, slow_ten = medians(
+        setting.repeat,
+        partial(_run, RUN, less),
+        partial(_run, RUN, more),
+        partial(judged, less),
+        partial(judged, more),
+    )
+    shutil.rmtree(more / ".headway" / "stamps")
+    judging = _peak(more)
+    judge_bar = many >= 10 * FULL
+    return [
+        Row(f"growth: no-op, {few:,}", one * 1e3, "ms"),
+        Row(f"growth: no-op, {many:,}", ten * 1e3, "ms", ten / one, "a tenth of it", "≤ 12 ×", ten / one <= GROWTH),
+        Row(
+            f"growth: judged in full, {many:,}",
+            slow_ten * 1e3,
+            "ms",
+            slow_ten / slow_one,
+            "a tenth of it",
+            "≤ 12 ×",
+            slow_ten / slow_one <= GROWTH,
+        ),
+        _memory(f"growth: memory, cold run of {many:,}", peak, judge_bar),
+        _memory(f"growth: memory, judging {many:,} in full", judging, judge_bar),
+    ]
+
+
+def _memory(name: str, peak: int, full: bool) -> Row:
+    return Row(name, peak / (1 << 20), "MiB", bar="< 1 GiB", ok=peak < GIGABYTE if full else None)
+
+
+def _peak(folder: Path) -> int:
+    words = [sys.executable, "-c", PEAK, *RUN]
+    found = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=plain_environment())
+    return int(json.loads(found.stdout))
+
+
+def _wall(peer: Ready) -> float:
+    return peer.run().wall
+
+
+def _run(words: tuple[str, ...], folder: Path) -> float:
+    spent: Spent = child(words, folder)
+    return spent.wall
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in (folder / ".headway").rglob("*") if path.is_file()}

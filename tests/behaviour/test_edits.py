@@ -1,0 +1,367 @@
+"""What a person wrote is never lost: when bytes are an edit, who is asked, what is adopted, and what is set aside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headway.core.events import ArtifactFailed, EditPreserved
+from headway.errors import UsageError
+from tests.bench import Bench
+
+
+@pytest.fixture
+def made(bench: Bench) -> Bench:
+    """a -> b -> c, and d beside them, made."""
+    bench.plan("a -> b -> c; d")
+    bench.run()
+    return bench
+
+
+def preserved(bench: Bench) -> list[bytes]:
+    """The bytes that were kept before something could touch them."""
+    events = [record.event for record in bench.events("edit_preserved")]
+    return [bench.blob(o.digest) for event in events if isinstance(event, EditPreserved) for o in event.outputs]
+
+
+# Asking.
+
+
+def test_an_edit_holds_back_itself_and_what_is_behind_it(made: Bench) -> None:
+    """The rest is made; the run ends with exit 3 and has touched nothing."""
+    made.edit("b", "mine")
+    made.change("d", version="2")
+    ran = made.run()
+    assert ran.did == {"held b", "made d"}
+    assert (ran.code, ran.result.blocked, made.out("b")) == (3, {"c": "b"}, "mine")
+    assert preserved(made) == []
+
+
+def test_all_edits_are_asked_about_at_once(made: Bench) -> None:
+    """Also those behind another one."""
+    made.edit("a", "mine")
+    made.edit("c", "mine, too")
+    ran = made.run()
+    assert ran.result.decisions == [("output_modified", ["a", "c"], ["--accept-edits", "--discard-edits"])]
+    assert ran.result.blocked == {"b": "a"}
+
+
+def test_a_file_that_was_there_first_is_asked_about(bench: Bench) -> None:
+    """Before the first run, nothing at an output path is ours."""
+    bench.edit("b", "mine")
+    bench.plan("a -> b; c")
+    ran = bench.run()
+    assert ran.did == {"made a", "made c", "held b"}
+    assert (ran.code, ran.result.decisions[0].code, bench.out("b")) == (3, "untracked_output", "mine")
+
+
+def test_an_empty_folder_is_nothing_that_anybody_wrote(bench: Bench) -> None:
+    """A folder without files can be used without a question."""
+    bench.path("dist").mkdir(parents=True)
+    bench.plan(a={"produces": ["dist/"], "run": "echo x > dist/x.txt"})
+    assert bench.run().log == ["made a"]
+
+
+@pytest.mark.parametrize("options", [{"rerun": "b"}, {"rerun_from": "a"}, {"rerun_all": True}])
+def test_asking_for_it_to_be_made_is_no_answer(made: Bench, options: dict[str, object]) -> None:
+    """`--force` and `--rerun` never decide about an edit."""
+    made.edit("b", "mine")
+    ran = made.run(**options)  # type: ignore[arg-type]  # options of a run
+    assert "held b" in ran.log
+    assert (ran.code, made.out("b")) == (3, "mine")
+
+
+def test_a_changed_spec_is_no_answer(made: Bench) -> None:
+    """However stale it is, an edit comes first."""
+    made.edit("b", "mine")
+    made.change("b", contract="new")
+    assert made.stale()["b"] == "output_modified"
+    assert made.run().log == ["held b"]
+
+
+# Adopting.
+
+
+def test_accepted_bytes_are_the_output(made: Bench) -> None:
+    """Nothing is made; what is behind it is made from them."""
+    made.edit("b", "mine")
+    ran = made.run(on_edit="accept")
+    assert ran.log == ["accepted b", "made c"]
+    assert made.out("c") == "c(mine)"
+    assert made.stale() == {}
+    made.delete("out/b.txt")
+    assert made.run().log == ["restored b"]
+    assert made.out("b") == "mine"
+
+
+def test_accepting_by_name_is_the_same(made: Bench) -> None:
+    """`accept ID` adopts now; the next run makes what is behind it."""
+    made.edit("b", "mine")
+    assert made.accept("b") == ["b"]
+    assert made.stale() == {"c": "input_changed"}
+    assert made.run().log == ["made c"]
+
+
+def test_three_hundred_existing_outputs_are_adopted_in_one_go(bench: Bench) -> None:
+    """A script's outputs become a plan's, and the next run makes none."""
+    names = [f"n{number:03}" for number in range(300)]
+    for name in names:
+        bench.edit(name, name)
+    bench.plan("; ".join(f"n000 -> {name}" for name in names[1:]))
+    assert len(bench.accept(everything=True)) == 300
+    assert (bench.stale(), bench.run().log) == ({}, [])
+
+
+def test_only_what_is_there_can_be_accepted(bench: Bench) -> None:
+    """A missing output is refused by name, and nothing is recorded."""
+    bench.plan("a")
+    with pytest.raises(UsageError) as refused:
+        bench.accept("a")
+    assert refused.value.facts == {"reason": "out/a.txt is missing"}
+    assert bench.events("output_accepted") == []
+    with pytest.raises(UsageError):
+        bench.accept()
+
+
+def test_adopted_bytes_are_verified(made: Bench) -> None:
+    """`verify` applies to them as to any others: what it refuses stays a question."""
+    made.change("d", verify="grep -q good {output}")
+    made.makes("d", "good")
+    made.run()
+    made.edit("d", "bad")
+    ran = made.run(on_edit="accept")
+    assert (ran.log, ran.code, ran.result.decisions[0].code) == (["held d"], 3, "edit_not_verified")
+    with pytest.raises(UsageError):
+        made.accept("d")
+    assert made.out("d") == "bad"
+    made.edit("d", "good, too")
+    assert made.run(on_edit="accept").log == ["accepted d"]
+
+
+def test_an_adopted_edit_that_becomes_stale_is_asked_about_again(made: Bench) -> None:
+    """Making it again would replace what somebody wrote."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.run()
+    made.change("b", contract="new")
+    ran = made.run()
+    assert (ran.log, ran.code, made.out("b")) == (["held b"], 3, "mine")
+    assert ran.result.decisions[0].code == "adopted_edit"
+    assert ran.why["b"] == "it was accepted as it is, and since then spec changed"
+    assert made.run(rerun="b").log == ["held b"]
+
+
+def test_an_adopted_edit_can_be_adopted_again(made: Bench) -> None:
+    """It then counts for what is asked now."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.run()
+    made.change("b", contract="new")
+    assert made.run(on_edit="accept").log == ["accepted b", "kept c"]
+    assert made.stale() == {}
+
+
+def test_an_adopted_edit_can_be_given_up(made: Bench) -> None:
+    """Then it is made as if its output were missing."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.run()
+    made.change("b", contract="new")
+    assert made.run(on_edit="discard").log == ["made b", "reused c"]
+    assert made.out("b") == "b(a())"
+
+
+def test_an_adopted_edit_is_not_asked_about_while_it_may_be_spared(made: Bench) -> None:
+    """If what it requires comes out the same, there is no question."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.run()
+    made.change("a", version="2")
+    assert made.stale()["b"] == "requirement_stale"
+    assert made.run().log == ["made a", "kept b", "kept c"]
+
+
+def test_an_adopted_edit_is_never_reused(made: Bench) -> None:
+    """It was not made in the way that is asked for."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.change("b", contract="new")
+    made.run(on_edit="discard")
+    made.change("b", contract="")
+    assert made.run().log == ["reused b", "kept c"]
+    assert made.out("b") == "b(a())"
+
+
+# Setting aside.
+
+
+def test_a_discarded_edit_is_kept_as_a_blob(made: Bench) -> None:
+    """It goes on as if the output were missing: the recorded one is put back."""
+    made.edit("b", "mine")
+    ran = made.run(on_edit="discard")
+    assert ran.log == ["restored b", "kept c"]
+    assert (made.out("b"), preserved(made)) == ("b(a())", [b"mine"])
+
+
+def test_a_discarded_edit_of_a_stale_artifact_makes_it(made: Bench) -> None:
+    """What is to be put back is not what is asked for any more."""
+    made.edit("b", "mine")
+    made.change("b", version="2")
+    assert made.run(on_edit="discard").log == ["made b", "kept c"]
+    assert preserved(made) == [b"mine"]
+
+
+def test_a_discarded_file_that_was_there_first(bench: Bench) -> None:
+    """It is kept, and the artifact is made."""
+    bench.edit("a", "mine")
+    bench.plan("a")
+    assert bench.run(on_edit="discard").log == ["made a"]
+    assert (bench.out("a"), preserved(bench)) == ("a()", [b"mine"])
+
+
+def test_bytes_that_were_once_preserved_are_named(made: Bench) -> None:
+    """Put back by hand they are known, so they are replaced without a question, and not lost."""
+    made.edit("b", "mine")
+    made.run(on_edit="discard")
+    made.edit("b", "mine")
+    assert made.run().log == ["restored b"]
+
+
+# Policies.
+
+
+def test_an_artifact_can_say_what_becomes_of_edits(made: Bench) -> None:
+    """`on_edit` of the artifact wins over the plan's; the command line wins over both."""
+    made.settings(on_edit="discard")
+    made.change("b", on_edit="accept")
+    made.edit("a", "mine")
+    made.edit("b", "yours")
+    assert made.run().log == ["restored a", "accepted b", "made c"]
+    assert (made.out("a"), made.out("b")) == ("a()", "yours")
+    made.edit("b", "again")
+    assert made.run(on_edit="ask").log == ["held b"]
+
+
+# What is no edit.
+
+
+def test_what_a_failed_attempt_left_is_no_edit(bench: Bench) -> None:
+    """Its digests are on record, so the next attempt replaces it without a question."""
+    bench.plan(a={"run": "echo half > {output}; exit 1"})
+    assert bench.run().log == ["failed a"]
+    (event,) = (record.event for record in bench.events("artifact_failed"))
+    assert isinstance(event, ArtifactFailed)
+    assert bench.blob(event.left[0].digest) == b"half\n"
+    bench.change("a", run="echo whole > {output}")
+    assert bench.run().log == ["made a"]
+
+
+def test_what_a_person_made_of_a_failed_attempt_is_an_edit(bench: Bench) -> None:
+    """Only the bytes that it left are ours."""
+    bench.plan(a={"run": "echo half > {output}; exit 1"})
+    bench.run()
+    bench.edit("a", "mended")
+    assert bench.run().log == ["held a"]
+
+
+def test_what_an_interrupted_attempt_left_is_no_edit(bench: Bench) -> None:
+    """It was started and has no end: whatever stands there can be its work, and is kept before it is replaced."""
+    bench.plan(a={"run": "echo half > {output}; sleep 60"})
+    half = bench.path("out/a.txt")
+    ran = bench.run(stop=lambda: "interrupted" if half.exists() and half.read_text() else "")
+    assert (ran.code, ran.result.status, bench.out("a")) == (130, "interrupted", "half\n")
+    bench.change("a", run="echo whole > {output}")
+    assert bench.stale() == {"a": "interrupted"}
+    assert bench.run().log == ["made a"]
+    assert (bench.out("a"), preserved(bench)) == ("whole\n", [b"half\n"])
+
+
+def test_after_its_end_an_interrupted_artifact_is_like_any_other(bench: Bench) -> None:
+    """Once it was made, an edit is an edit again."""
+    test_what_an_interrupted_attempt_left_is_no_edit(bench)
+    bench.edit("a", "mine")
+    assert bench.run().log == ["held a"]
+
+
+def test_what_another_plan_recorded_is_no_edit(bench: Bench) -> None:
+    """It is that plan's output, and can be made again by it."""
+    bench.plan("a", id="one", a={"contract": "1"})
+    bench.plan("a", id="two", a={"contract": "2"})
+    bench.makes("a", lambda ctx: ctx.contract)
+    assert bench.run(plan="one").log == ["made a"]
+    assert bench.run(plan="two").log == ["made a"]
+    assert bench.run(plan="one").log == ["restored a"]
+    assert (bench.out("a"), preserved(bench)) == ("1", [])
+
+
+def test_an_older_output_is_no_edit(bench: Bench) -> None:
+    """Somebody who checks out an old version gets the new one back."""
+    bench.plan("a", a={"version": "1"})
+    bench.makes("a", "old")
+    bench.run()
+    bench.makes("a", "new")
+    bench.change("a", version="2")
+    bench.run()
+    bench.edit("a", "old")
+    assert bench.stale() == {"a": "output_replaced"}
+    assert bench.run().log == ["restored a"]
+    assert bench.out("a") == "new"
+
+
+@pytest.mark.parametrize("torn", [b"", b"\0\0\0", b"alp", b"al\0\0\0"])
+def test_after_a_reboot_an_output_cut_short_is_no_edit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, torn: bytes
+) -> None:
+    """Outputs are not synced: what a power cut leaves of one is put back without a question."""
+    bench.plan("a -> b")
+    bench.makes("a", "alpha")
+    bench.run()
+    bench.write("out/a.txt", torn)
+    assert bench.stale()["a"] == "output_modified"
+    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
+    assert bench.stale() == {"a": "output_replaced"}
+    assert bench.run().log == ["restored a"]
+
+
+def test_after_a_reboot_an_edit_is_still_an_edit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what a power cut can leave is no edit."""
+    bench.plan("a")
+    bench.makes("a", "alpha")
+    bench.run()
+    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
+    bench.edit("a", "alps")
+    assert bench.run().log == ["held a"]
+
+
+def test_a_partial_run_after_a_reboot_does_not_hide_what_was_torn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs count as whole only when a run of the whole plan has completed."""
+    bench.plan("a; b")
+    bench.run()
+    bench.write("out/a.txt", b"")
+    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
+    bench.change("b", version="2")
+    assert bench.run("b").log == ["made b"]
+    assert bench.run().log == ["restored a"]
+    bench.write("out/a.txt", b"a(")
+    assert bench.run().log == ["held a"]
+
+
+def test_several_outputs_of_which_one_was_edited(bench: Bench) -> None:
+    """Discarding touches only the one that was edited."""
+    bench.plan(a={"produces": ["out/x.txt", "out/y.txt"]})
+    bench.makes("a", lambda: {"x": "1", "y": "2"})
+    bench.run()
+    inode = bench.path("out/y.txt").stat().st_ino
+    bench.write("out/x.txt", "mine")
+    assert bench.run(on_edit="discard").log == ["restored a"]
+    assert (bench.texts(), bench.path("out/y.txt").stat().st_ino) == ({"out/x.txt": "1", "out/y.txt": "2"}, inode)
+
+
+def test_bytes_at_the_path_of_a_new_artifact_in_an_old_plan(made: Bench, tmp_path: Path) -> None:
+    """A run that was never cut off leaves no excuse: what stands there is somebody's."""
+    made.edit("e", "mine")
+    made.add("e", "d")
+    assert made.run().log == ["held e"]

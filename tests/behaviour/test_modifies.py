@@ -1,0 +1,274 @@
+"""Files that several artifacts change in place: each is judged by what the one before left; none is applied twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from headway.core.commands import SkipArtifacts
+from headway.engine.recipes.function import Context
+from tests.bench import Bench, Recipe
+
+
+def append(text: str) -> Recipe:
+    """A recipe that adds a line to the shared file."""
+
+    def make(ctx: Context) -> None:
+        path = ctx.root / "shared.txt"
+        path.write_text((path.read_text() if path.exists() else "") + text)
+
+    return make
+
+
+def modifier(bench: Bench, name: str, *requires: str, text: str = "") -> dict[str, object]:
+    bench.makes(name, append(text or name))
+    return {"produces": [], "modifies": ["shared.txt"], "requires": list(requires)}
+
+
+@pytest.fixture
+def shared(bench: Bench) -> Bench:
+    """p produces the file; m1 and m2 change it; r reads what m1 left."""
+    bench.makes("p", "p")
+    bench.plan(
+        p={"produces": ["shared.txt"]},
+        m1=modifier(bench, "m1", "p", text="1"),
+        m2=modifier(bench, "m2", "p", text="2"),
+        r={"requires": ["m1"]},
+    )
+    bench.makes("r", lambda ctx: (ctx.root / "shared.txt").read_text())
+    return bench
+
+
+def test_modifiers_follow_their_producer_in_the_order_of_the_plan(shared: Bench) -> None:
+    """A reader of a stage sees that stage, however many run at once."""
+    ran = shared.run(jobs=8)
+    assert [line for line in ran.log if line != "made r"] == ["made p", "made m1", "made m2"]
+    assert (shared.read("shared.txt"), shared.out("r")) == ("p12", "p1")
+    assert (shared.stale(), shared.run().log) == ({}, [])
+
+
+def test_to_make_the_first_again_the_file_is_put_back(shared: Bench) -> None:
+    """Nothing is applied twice: the later ones are made on what comes out."""
+    shared.run()
+    shared.makes("m1", append("one"))
+    shared.change("m1", version="2")
+    ran = shared.run()
+    assert ran.result.made == ["m1", "r", "m2"]
+    assert (shared.read("shared.txt"), shared.out("r")) == ("pone2", "pone")
+
+
+def test_to_make_the_last_again_the_file_is_put_back(shared: Bench) -> None:
+    """To what the stage before it left."""
+    shared.run()
+    shared.makes("m2", append("two"))
+    shared.change("m2", version="2")
+    assert shared.run().log == ["made m2"]
+    assert shared.read("shared.txt") == "p1two"
+
+
+def test_made_again_with_the_same_bytes_cuts_off_the_rest(shared: Bench) -> None:
+    """And the file ends as the last one left it."""
+    shared.run()
+    shared.change("m1", version="2")
+    assert shared.run().log == ["made m1", "kept r", "kept m2"]
+    assert shared.read("shared.txt") == "p12"
+
+
+def test_a_reader_between_two_is_made_from_its_stage(shared: Bench) -> None:
+    """The file is put back for it, and ends as the last one left it."""
+    shared.run()
+    shared.change("r", version="2")
+    assert shared.run().log == ["made r"]
+    assert (shared.out("r"), shared.read("shared.txt")) == ("p1", "p12")
+
+
+def test_readers_of_different_stages_never_overlap(shared: Bench) -> None:
+    """Each sees its own bytes though all could run at once."""
+    shared.run()
+    for name, stage in (("r0", "p"), ("r2", "m2"), ("r3", "m1")):
+        shared.makes(name, lambda ctx: (ctx.root / "shared.txt").read_text())
+        shared.add(name, stage)
+    shared.change("r", version="2")
+    assert shared.run(jobs=8).did == {"made r", "made r0", "made r2", "made r3"}
+    assert [shared.out(name) for name in ("r0", "r", "r2", "r3")] == ["p", "p1", "p12", "p1"]
+    assert shared.read("shared.txt") == "p12"
+
+
+def test_an_edit_of_the_file_is_asked_about_once(shared: Bench) -> None:
+    """It is the last stage's to answer for, and nothing is made from it."""
+    shared.run()
+    shared.write("shared.txt", "mine")
+    ran = shared.run()
+    assert (ran.log, ran.code, shared.read("shared.txt")) == (["held m2"], 3, "mine")
+    assert shared.run(on_edit="discard").log == ["restored m2"]
+    assert shared.read("shared.txt") == "p12"
+
+
+def test_an_accepted_edit_of_the_file_stays(shared: Bench) -> None:
+    """It is what the last stage left; made again, an earlier one raises the question anew."""
+    shared.run()
+    shared.write("shared.txt", "mine")
+    assert shared.run(on_edit="accept").log == ["accepted m2"]
+    assert shared.stale() == {}
+    shared.makes("m1", append("one"))
+    shared.change("m1", version="2")
+    ran = shared.run()
+    assert ran.log[-1] == "held m2"
+    assert shared.read("shared.txt") == "mine"
+    assert shared.run(on_edit="discard").log[-1] == "made m2"
+    assert shared.read("shared.txt") == "pone2"
+
+
+def test_a_deleted_file_is_put_back(shared: Bench) -> None:
+    """As the last one left it."""
+    shared.run()
+    shared.delete("shared.txt")
+    assert shared.run().log == ["restored m2"]
+    assert shared.read("shared.txt") == "p12"
+
+
+def test_a_new_modifier_goes_on_where_the_last_one_ended(shared: Bench) -> None:
+    """And an edit made before its first run is asked about, not built upon."""
+    shared.run()
+    shared.makes("m3", append("3"))
+    shared.add("m3", "p", produces=[], modifies=["shared.txt"])
+    shared.write("shared.txt", "mine")
+    ran = shared.run()
+    assert ran.log == ["held m2"]
+    assert shared.run(on_edit="discard").log == ["restored m2", "made m3"]
+    assert shared.read("shared.txt") == "p123"
+
+
+def test_a_change_taken_back_is_taken_over_stage_by_stage(shared: Bench) -> None:
+    """The bytes before are an input, the bytes after an output."""
+    shared.run()
+    first = shared.read("shared.txt")
+    shared.makes("m1", append("one"))
+    shared.change("m1", version="2")
+    shared.run()
+    shared.change("m1", version="1")
+    assert shared.run().log == ["reused m1", "reused r", "reused m2"]
+    assert shared.read("shared.txt") == first
+
+
+def test_a_target_brings_the_stages_before_it(shared: Bench) -> None:
+    """A modifier builds on them although it does not require them."""
+    assert shared.run("m2").log == ["made p", "made m1", "made m2"]
+
+
+def test_a_failed_stage_blocks_the_later_ones(shared: Bench) -> None:
+    """And the next attempt begins with the bytes before it."""
+
+    def half(ctx: Context) -> None:
+        append("half")(ctx)
+        raise RuntimeError("no")
+
+    shared.makes("m1", half)
+    ran = shared.run()
+    assert (ran.log, ran.result.blocked) == (["made p", "failed m1"], {"r": "m1", "m2": "m1"})
+    assert shared.read("shared.txt") == "phalf"
+    shared.makes("m1", append("1"))
+    assert shared.run().log == ["made m1", "made r", "made m2"]
+    assert shared.read("shared.txt") == "p12"
+
+
+def test_a_failed_reader_does_not_hold_up_the_next_stage(shared: Bench) -> None:
+    """Letting it go first was a courtesy."""
+    shared.makes("r", lambda: 1 / 0)
+    ran = shared.run()
+    assert ran.log == ["made p", "made m1", "failed r", "made m2"]
+    assert ran.result.blocked == {}
+
+
+def test_a_retry_begins_with_the_bytes_before_it(bench: Bench) -> None:
+    """What the first attempt did to the file is undone."""
+    bench.write("shared.txt", "base\n")
+    bench.plan(
+        m={
+            "produces": [],
+            "modifies": ["shared.txt"],
+            "run": "echo m >> shared.txt; echo x >> tries; test $(wc -l < tries) = 2",
+            "retry": {"attempts": 2, "backoff": 0.001},
+        }
+    )
+    assert bench.run().log == ["made m"]
+    assert bench.read("shared.txt") == "base\nm\n"
+
+
+@pytest.fixture
+def base(bench: Bench) -> Bench:
+    """A file that nobody produces, changed by two artifacts."""
+    bench.write("shared.txt", "base")
+    bench.plan(m1=modifier(bench, "m1", text="1"), m2=modifier(bench, "m2", text="2"))
+    return bench
+
+
+def test_a_file_that_nobody_produces_is_changed_in_place(base: Bench) -> None:
+    """That it was there before is no question: it is what they change."""
+    assert base.run().log == ["made m1", "made m2"]
+    assert (base.read("shared.txt"), base.stale()) == ("base12", {})
+
+
+def test_its_first_modifier_begins_with_what_it_once_was(base: Bench) -> None:
+    """Made again, nothing is applied twice."""
+    base.run()
+    base.makes("m1", append("one"))
+    base.change("m1", version="2")
+    assert base.run().log == ["made m1", "made m2"]
+    assert base.read("shared.txt") == "baseone2"
+
+
+def test_its_first_modifier_begins_there_after_a_failure(base: Bench) -> None:
+    """What a failed attempt left is not what it is applied to."""
+
+    def half(ctx: Context) -> None:
+        append("half")(ctx)
+        raise RuntimeError("no")
+
+    base.makes("m1", half)
+    base.run()
+    assert base.read("shared.txt") == "basehalf"
+    base.makes("m1", append("1"))
+    assert base.run().log == ["made m1", "made m2"]
+    assert base.read("shared.txt") == "base12"
+
+
+def test_its_first_modifier_begins_there_after_an_interruption(bench: Bench) -> None:
+    """Nor is what an interrupted one left."""
+    bench.write("shared.txt", "base\n")
+    keys: dict[str, object] = {"produces": [], "modifies": ["shared.txt"]}
+    bench.plan(m={**keys, "run": "echo half >> shared.txt; sleep 60"})
+    ran = bench.run(stop=lambda: "interrupted" if "half" in bench.read("shared.txt") else "")
+    assert ran.code == 130
+    bench.change("m", run="echo m >> shared.txt")
+    assert bench.run().log == ["made m"]
+    assert bench.read("shared.txt") == "base\nm\n"
+
+
+def test_what_a_person_made_of_it_after_a_failure_is_the_new_beginning(base: Bench) -> None:
+    """It is not what the attempt left, so somebody wrote it."""
+    base.makes("m1", lambda: 1 / 0)
+    base.run()
+    base.write("shared.txt", "better")
+    base.makes("m1", append("1"))
+    base.run()
+    assert base.read("shared.txt") == "better12"
+
+
+def test_a_skipped_stage_is_passed_over(base: Bench) -> None:
+    """The next one changes what was there before it."""
+    base.do(SkipArtifacts(ids=("m1",), reason="not needed"))
+    assert base.run().log == ["made m2"]
+    assert base.read("shared.txt") == "base2"
+
+
+def test_a_reader_by_source_sees_the_file_in_the_end(base: Bench) -> None:
+    """Who names the file as a source comes after all that change it."""
+    base.makes("r", lambda ctx: ctx.sources[0].read_text())
+    base.add("r", sources=["shared.txt"])
+    assert base.run(jobs=8).log == ["made m1", "made m2", "made r"]
+    assert base.out("r") == "base12"
+    assert base.stale() == {}
+    base.makes("m2", append("two"))
+    base.change("m2", version="2")
+    assert base.stale() == {"m2": "recipe_changed", "r": "requirement_stale"}
+    assert base.run().log == ["made m2", "made r"]
