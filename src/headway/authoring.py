@@ -151,7 +151,8 @@ class Plan:
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
         source = digest(msgspec.json.encode(spec))
-        return Meant(spec.id or hash_goal(spec.goal), spec, name or self._name, source, self._functions)
+        chosen = spec.id or hash_goal(spec.goal)
+        return Meant(chosen, spec, name or self._name, source, functions=self._functions)
 
     def _work(self) -> tuple[Work, str]:
         project = (

@@ -108,6 +108,18 @@ class Project:
             )
         return recent[0].plan_id
 
+    def plan_of_goal(self, goal: str) -> str:
+        """The saved plan of a goal."""
+        found = self.store.find_by_goal(goal)
+        if found is None:
+            raise NotFound(
+                "There is no plan for this goal yet",
+                facts={"goal": goal},
+                hint="write it down in a plan file: headway init, then headway run",
+                code="plan.none",
+            )
+        return found.plan_id
+
     def unfinished(self) -> str:
         """The plan touched last among those that are not complete or closed."""
         open_ = [e for e in self.store.list_recent(1000) if e.status not in ("complete", "closed")]

@@ -15,8 +15,8 @@ from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, OutputAccepted
 from headway.core.freshness import Reason
-from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import Completion, Proposal
+from headway.core.plan import ArtifactSpec, PlanSpec, Settings
+from headway.core.state import Completion, Proposal, State
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
@@ -24,6 +24,7 @@ from headway.engine.status import status_document, why_document
 from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
 from headway.files.outputs import Outputs
 from headway.project import Project
+from headway.projections.saved_execution import SavedExecution
 
 
 class Meant(NamedTuple):
@@ -33,6 +34,7 @@ class Meant(NamedTuple):
     plan: PlanSpec | None = None
     name: str = ""
     source: str = ""
+    fresh: bool = False
     functions: Mapping[str, Callable[..., Any]] | None = None
 
 
@@ -61,8 +63,11 @@ class Work:
             by=project.by,
         )
 
-    def meant(self, file: str | None, plan_id: str | None) -> Meant:
-        """The plan that is meant, with what its file proposes if that changed. A file with problems is refused."""
+    def meant(self, file: str | None, plan_id: str | None, *, fresh: bool = False) -> Meant:
+        """The plan that is meant, with what its file proposes if that changed. A file with problems is refused.
+
+        `fresh`: the plan is to become what its file says, whatever others have made of it since.
+        """
         path = file or (None if plan_id else self.project.find_default_file())
         chosen = self.project.select(plan_id, file)
         if path is None:
@@ -70,20 +75,22 @@ class Work:
         data, name = self.project.read_plan_file(path)
         source = digest(data)
         known = self._proposal(chosen)
-        if known is not None and (known.path, known.source) == (name, source):
+        if known is not None and (known.path, known.source) == (name, source) and not fresh:
             return Meant(chosen)
         from headway.files.planfile import parse_plan
 
         parsed = parse_plan(data, name=name)
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where=name)
-        return Meant(chosen, parsed.plan, name, source)
+        return Meant(chosen, parsed.plan, name, source, fresh)
 
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
         """Take in what is proposed, and set variables; the plan's id."""
         chosen = meant.plan_id
         if meant.plan is not None:
-            saved = self.project.take_in(meant.plan, name=meant.name, source=meant.source, plan_id=chosen, take=take)
+            saved = self.project.take_in(
+                meant.plan, name=meant.name, source=meant.source, plan_id=chosen, take=take, fresh=meant.fresh
+            )
             chosen = saved.execution.plan_id
         if variables:
             self._set(chosen, variables)
@@ -103,16 +110,32 @@ class Work:
         asked = options or Options()
         return self.session.run(plan_id, asked, reporter=reporter, functions=functions, loop=loop, stop=stop)
 
-    def judge(self, meant: Meant, options: Options | None = None, *, at: int | None = None) -> Judged:
-        """Judge a plan as it would be run now: with what its file proposes. Writes nothing."""
+    def judge(
+        self,
+        meant: Meant,
+        options: Options | None = None,
+        *,
+        at: int | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> Judged:
+        """Judge a plan as it would be run now: with what its file proposes, and variables set. Writes nothing."""
         execution = None
         if meant.plan is not None and at is None:
-            execution = self.project.foresee(meant.plan, name=meant.name, source=meant.source, plan_id=meant.plan_id)
+            execution = self.project.foresee(
+                meant.plan, name=meant.name, source=meant.source, plan_id=meant.plan_id, fresh=meant.fresh
+            )
+        if variables:
+            execution = execution or self.project.show(meant.plan_id)
+            settings = _with_variables(execution.state, variables)
+            state = msgspec.structs.replace(execution.state, settings=settings)
+            execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
 
-    def preview(self, meant: Meant, options: Options | None = None) -> Preview:
+    def preview(
+        self, meant: Meant, options: Options | None = None, *, variables: Mapping[str, str] | None = None
+    ) -> Preview:
         """What `run` with these options would do."""
-        judged = self.judge(meant, options)
+        judged = self.judge(meant, options, variables=variables)
         return Preview(judged, judged.selected)
 
     def status(self, meant: Meant, *, at: int | None = None) -> dict[str, Any]:
@@ -187,16 +210,7 @@ class Work:
         return bool(spec.produces) and all(os.path.lexists(os.path.join(self.project.root, p)) for p in spec.produces)
 
     def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
-        state = self.project.show(plan_id).state
-        unknown = [name for name in variables if name not in state.settings.vars]
-        if unknown:
-            raise UsageError(
-                f"The plan has no variable {unknown[0]}",
-                facts={"its variables": ", ".join(state.settings.vars) or "none"},
-                hint="declare it under vars: in the plan file",
-                code="vars.unknown",
-            )
-        settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **variables})
+        settings = _with_variables(self.project.show(plan_id).state, variables)
         self.project.change(plan_id, ChangePlan(settings=settings, reason="--set"))
 
     def _spec_when_made(self, judged: Judged, artifact_id: str) -> ArtifactSpec | None:
@@ -204,3 +218,16 @@ class Work:
         if done is None or not done.seq:
             return None
         return self.project.show(judged.execution.plan_id, at=done.seq).state.artifacts.get(artifact_id)
+
+
+def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:
+    unknown = [name for name in variables if name not in state.settings.vars]
+    if unknown:
+        raise UsageError(
+            f"The plan has no variable {unknown[0]}",
+            facts={"its variables": ", ".join(state.settings.vars) or "none"},
+            hint="declare it under vars: in the plan file",
+            code="vars.unknown",
+        )
+    changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **variables})
+    return changed

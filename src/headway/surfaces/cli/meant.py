@@ -9,11 +9,15 @@ from headway.work import Meant, Work
 
 
 def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
-    """The work on the plan that the arguments name, by file (YAML, JSON or Python), by id, or by default."""
+    """The work on the plan that the arguments name: by goal, by file (YAML, JSON or Python), by id, or by default."""
     work = Work(project)
+    words = getattr(args, "targets", ())
+    if len(words) == 1 and len(words[0].split()) > 1:
+        args.targets = []
+        return work, Meant(project.plan_of_goal(words[0]))
     file = args.plan or (None if args.plan_id else project.find_default_file())
     if file is not None and file.partition(":")[0].endswith(".py"):
         from headway.authoring import load_plan
 
         return work, load_plan(file, project).meant(args.plan_id)
-    return work, work.meant(args.plan, args.plan_id)
+    return work, work.meant(args.plan, args.plan_id, fresh=getattr(args, "fresh", False))

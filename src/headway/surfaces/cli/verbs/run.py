@@ -20,7 +20,9 @@ from headway.work import Meant, Work
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", metavar="ID", nargs="*", help="artifacts, patterns or output paths")
+    parser.add_argument(
+        "targets", metavar="ID", nargs="*", help="artifacts, patterns or output paths; or a goal, as one word"
+    )
     parser.add_argument("-i", "--incremental", action="store_true", help="only what is stale: the default")
     parser.add_argument("--force", "--rerun-all", dest="rerun_all", action="store_true", help="make everything anew")
     parser.add_argument(
@@ -28,9 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="how many at once (default: cores)")
     parser.add_argument("--limit", type=int, metavar="N", help="make at most N artifacts")
-    parser.add_argument("--until", action="append", default=[], metavar="ID", help="this artifact and what it requires")
-    parser.add_argument("--rerun", action="append", default=[], metavar="ID", help="make this one anew")
-    parser.add_argument("--rerun-from", action="append", default=[], metavar="ID", help="this one and all after it")
+    parser.add_argument(
+        "--until", action="extend", nargs="+", default=[], metavar="ID", help="this artifact and what it requires"
+    )
+    parser.add_argument("--rerun", action="extend", nargs="+", default=[], metavar="ID", help="make this one anew")
+    parser.add_argument(
+        "--rerun-from", action="extend", nargs="+", default=[], metavar="ID", help="this one and all after it"
+    )
     parser.add_argument("--accept-edits", action="store_true", help="edited outputs count as they are")
     parser.add_argument(
         "--discard-edits", action="store_true", help="set edited outputs aside (they are kept as blobs)"
@@ -43,7 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
     parser.add_argument("--max-time", type=float, metavar="S", help="start nothing after this many seconds")
-    parser.add_argument("--fresh", action="store_true", help="take the plan file in anew, as if it had changed")
+    parser.add_argument(
+        "--fresh", action="store_true", help="the plan becomes what its file says, whatever it has become since"
+    )
     parser.add_argument("--resume", action="store_true", help="go on after an interruption: what run does anyway")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask before spending")
     parser.add_argument("-v", "--verbose", action="store_true", help="also list what is kept")
@@ -55,7 +63,7 @@ def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
     variables = _variables(args.set)
     if args.preview:
-        return _preview(work, meant, args, screen)
+        return _preview(work, meant, variables, args, screen)
     plan_id = work.take_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
     with asked:
@@ -95,8 +103,8 @@ def _variables(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _preview(work: Work, meant: Meant, args: Any, screen: Screen) -> int:
-    preview = work.preview(meant, _options(args))
+def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, screen: Screen) -> int:
+    preview = work.preview(meant, _options(args), variables=variables)
     stale, kept = preview.stale, len(preview.selected) - len(preview.stale)
     screen.answer({"plan_id": meant.plan_id, "stale": {a: r.to_dict() for a, r in stale.items()}, "kept": kept})
     for number, wave in enumerate(preview.judged.judge.graph.waves(), 1):
