@@ -11,7 +11,7 @@ from headway.work import Meant, Work
 def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
     """The work on the plan that the arguments name: by goal, by file (YAML, JSON or Python), by id, or by default."""
     work = Work(project)
-    words = getattr(args, "targets", ())
+    words: list[str] = getattr(args, "targets", [])
     if len(words) == 1 and len(words[0].split()) > 1:
         args.targets = []
         return work, Meant(project.plan_of_goal(words[0]))
