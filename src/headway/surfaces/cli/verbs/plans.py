@@ -89,9 +89,9 @@ def _taken_in(path: str, args: Any, project: Project) -> Saved:
         return project.save_plan(path, plan_id=args.plan_id, take=take)
     from headway.authoring import load_plan
 
-    _, plan, name, source, _ = load_plan(path, project).meant(args.plan_id)
-    assert plan is not None, "Python code proposes a plan"
-    return project.take_in(plan, name=name, source=source, plan_id=args.plan_id, take=take)
+    meant = load_plan(path, project).meant(args.plan_id)
+    assert meant.plan is not None, "Python code proposes a plan"
+    return project.take_in(meant.plan, name=meant.name, source=meant.source, plan_id=args.plan_id, take=take)
 
 
 # List.
