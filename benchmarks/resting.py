@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +29,6 @@ print(json.dumps(used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)))
 def noop(setting: Setting) -> list[Row]:
     """A plan of which everything is fresh: as JSON, as YAML, as Python, and judged in full."""
     count = setting.count(FULL, least=60)
-    full = count >= FULL
     found = {form: projects.made(setting, form, count) for form in projects.FORMS}
     others = {name: projects.ready(setting, name, count) for name in projects.PEERS}
     there = {name: other for name, other in others.items() if isinstance(other, Ready)}
@@ -37,45 +37,41 @@ def noop(setting: Setting) -> list[Row]:
         shutil.rmtree(found["headway.json"] / ".headway" / "stamps", ignore_errors=True)
         return child(RUN, found["headway.json"]).wall
 
-    actions = {
-        **{name: partial(_wall, peer) for name, peer in there.items()},
-        **{form: partial(_run, projects.words_for(form), folder) for form, folder in found.items()},
-        "plan.py from the command line": partial(_run, (*RUN, "--plan", "plan.py"), found["plan.py"]),
+    peers = {name: partial(_wall, peer) for name, peer in there.items()}
+    ours = {form: partial(_run, projects.words_for(form), folder) for form, folder in found.items()}
+    python = ("plan.py", "plan.py from the command line")
+    quick = {name: action for name, action in {**peers, **ours}.items() if name not in ("doit", *python)}
+    slow: dict[str, Callable[[], float]] = {
+        **{name: action for name, action in {**peers, **ours}.items() if name not in quick},
+        python[1]: partial(_run, (*RUN, "--plan", "plan.py"), found["plan.py"]),
+        "judged in full": judged,
     }
-    names = [*actions, "judged in full"]  # last: it takes the stamp away, and leaves a new one
-    spent = dict(zip(names, medians(setting.repeat, *actions.values(), judged), strict=True))
-    rows = [
-        Row(f"noop: {name}, {count:,}", spent[name] * 1e3, "ms")
-        if name in there
-        else Row(f"noop: {name}, {count:,}", None, note=other.note if isinstance(other, Row) else "")
-        for name, other in others.items()
-    ]
-    for name in names:
-        if name in others:
-            continue
-        python = name.startswith("plan.py")
-        peer, most = ("doit", 0.25) if python else ("make", 1.0)
-        bar = f"≤ {most:g} × {peer}" if name != "judged in full" else ""
-        against = [peer, *(["ninja", "doit"] if not python else [])]
-        for other_name in against:
-            if other_name not in there:
-                continue
-            ratio = spent[name] / spent[other_name]
-            held = bool(bar) and other_name == peer
-            rows.append(
-                Row(
-                    f"noop: {name}, {count:,}",
-                    spent[name] * 1e3,
-                    "ms",
-                    ratio,
-                    other_name,
-                    bar if held else "",
-                    ratio <= most if held and full else None,
-                )
-            )
-        if not there:
-            rows.append(Row(f"noop: {name}, {count:,}", spent[name] * 1e3, "ms", bar=bar))
+    spent = _medians(setting.repeat, quick) | _medians(min(setting.repeat, 3), slow)
+    rows = []
+    for name, other in others.items():
+        if isinstance(other, Ready):
+            rows.append(Row(f"noop: {name}, {count:,}", spent[name] * 1e3, "ms"))
+        else:
+            rows.append(other._replace(name=f"noop: {name}, {count:,}"))
+    for name, against, most in (
+        ("headway.json", "make", 1.0),
+        ("headway.json", "ninja", None),
+        ("headway.yaml", "make", 1.0),
+        ("headway.yaml", "ninja", None),
+        ("judged in full", "doit", None),
+        (python[0], "doit", 0.25),
+        (python[1], "doit", 0.25),
+    ):
+        ratio = spent[name] / spent[against] if against in spent else None
+        ok = None if ratio is None or most is None or count < FULL else ratio <= most
+        bar = f"≤ {most:g} × {against}" if most else ""
+        shown = against if ratio is not None else ""
+        rows.append(Row(f"noop: {name}, {count:,}", spent[name] * 1e3, "ms", ratio, shown, bar, ok))
     return rows
+
+
+def _medians(repeat: int, actions: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+    return dict(zip(actions, medians(repeat, *actions.values()), strict=True))
 
 
 def growth(setting: Setting) -> list[Row]:

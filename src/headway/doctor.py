@@ -65,7 +65,7 @@ class Doctor:
 
         A plan that cannot be mended keeps no other from being mended; what was wrong with it is raised at the end.
         """
-        done = self._mend_identity()
+        done = self._mend_identity() + ([] if plan_id else self.project.blobs.repair())
         failures: list[HeadwayError] = []
         for name in [plan_id] if plan_id else self.project.plan_ids():
             try:
@@ -94,9 +94,12 @@ class Doctor:
 
     def _blobs(self) -> Iterator[Finding]:
         for name, what in self.project.blobs.verify():
+            if name.endswith(".pack"):
+                yield Finding("blob.debris", f"{name}: {what}", "nothing that was acknowledged", REPAIR)
+                continue
             yield Finding(
                 "blob.damaged",
-                f"Blob {name} is not what it was: {what}",
+                f"Blob {name[:16]} is not what it was (in {os.path.basename(what)})",
                 "it cannot be restored from here; what is on disk with this digest still counts",
                 "put .headway/blobs back from a backup",
             )

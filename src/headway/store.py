@@ -269,7 +269,7 @@ class PlanStore:
     def save(self, execution: SavedExecution) -> str:
         """Make this the plan's state, as an event; the plan's folder. Saving what is there already adds nothing.
 
-        What belongs to the moment does not survive: claims, and a run that was under way is a paused one.
+        What belongs to the moment ends: claims are given up, and a run that was under way is a paused one.
         """
         folder = self.folder(execution.plan_id)
         command = ImportPlan(

@@ -110,8 +110,13 @@ def no_blobs(shop: Workshop) -> None:
     shutil.rmtree(shop.root / ".headway" / "blobs")
 
 
-HARM = [torn, hole, cut, gone, empty, short, folder, drift, identity, blob, no_blobs]
-MENDED = [torn, hole, cut, gone, empty, short, folder, identity]
+def torn_pack(shop: Workshop) -> None:
+    pack = next((shop.root / ".headway" / "blobs").glob("*.pack"))
+    pack.write_bytes(pack.read_bytes() + b"0" * 64 + b" 99\nhalf")
+
+
+HARM = [torn, hole, cut, gone, empty, short, folder, drift, identity, blob, no_blobs, torn_pack]
+MENDED = [torn, hole, cut, gone, empty, short, folder, identity, torn_pack]
 
 
 @pytest.mark.parametrize("harm", HARM)

@@ -11,6 +11,7 @@ import pytest
 
 from headway.core.state import Position
 from headway.errors import FormatTooNew, LedgerDamaged
+from headway.ledger import head as heads
 from headway.ledger.file import FileLedger
 from headway.ledger.repair import examine
 from tests.contracts.ledger import TS, LedgerContract, created, goal, snapshot, write
@@ -93,6 +94,18 @@ def test_a_flipped_byte_in_head_is_no_loss_of_events(folder: Path) -> None:
         head.write_bytes(good[:index] + bytes([good[index] ^ 1]) + good[index + 1 :])
         assert FileLedger(str(folder)).load() == expected
         assert [f.code for f in examine(FileLedger(str(folder)))] == ["ledger.head"] or index > 1
+
+
+def test_head_names_the_newest_snapshot_whoever_took_it(folder: Path) -> None:
+    """A writer that takes none leaves a `head` from which loading is as short as before."""
+    later = FileLedger(str(folder))
+    write(later, goal("five"))
+    later.close()
+    head = heads.read(str(folder))
+    assert head is not None
+    assert head.snapshot is not None
+    assert head.snapshot.position.seq == 3
+    assert head.end.position.seq == 5
 
 
 def test_loading_reads_only_from_the_snapshot_that_head_names(folder: Path) -> None:

@@ -57,9 +57,11 @@ def test_a_saved_plan_is_loaded_as_it_was(store: PlanStore) -> None:
 
 
 def settled(state: State) -> State:
-    """A state without what belongs to the moment (claims, the time it was touched) and without empty counts."""
+    """A state of which nobody holds a part any more, without the time it was touched and without empty counts."""
+    given_up = {artifact_id: claim.seq for artifact_id, claim in state.claims.items()}
     counts = {milestone: number for milestone, number in settled_counts(state).items() if number}
-    return msgspec.structs.replace(state, claims={}, updated_at="", open=counts)
+    uncertain = {**state.uncertain, **given_up}
+    return msgspec.structs.replace(state, claims={}, uncertain=uncertain, updated_at="", open=counts)
 
 
 def settled_counts(state: State) -> dict[str, int]:

@@ -92,7 +92,8 @@ class Sources:
 
     def absent_words(self) -> list[str]:
         """Words of commands that would be sources if files of that name appeared."""
-        return [word for word, there in self._there.items() if not there]
+        words = dict.fromkeys(word for found in self._words.values() for word in found)
+        return [word for word in words if not self._is_file(word)]
 
     def _candidate(self, word: str) -> str:
         word = word.removeprefix("./")

@@ -84,14 +84,14 @@ def test_an_import_replaces_a_plan_only_when_told_to() -> None:
 
 
 def test_an_import_brings_no_claims() -> None:
-    """Whoever made something elsewhere does not make it here; effects elsewhere are uncertain."""
+    """Whoever made something elsewhere does not make it here; what came of those attempts is uncertain."""
     source = life(A, ArtifactSpec(id="mail", effects="external"))
     made(source, "a")
     happened(source, cmd.StartArtifacts(ids=("a", "mail")))
     born = Life()
     happened(born, cmd.ImportPlan(plan_id="p", project_id="q", source="x", state=state(source)))
     assert state(born).claims == {}
-    assert set(state(born).uncertain) == {"mail"}
+    assert set(state(born).uncertain) == {"a", "mail"}
     assert state(born).open == {"m": 0}
 
 
