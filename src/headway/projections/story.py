@@ -54,10 +54,7 @@ def sentence(record: ev.Record) -> str:
         case ev.PlanReset() | ev.PlanClosed():
             return f"plan {event.type.removeprefix('plan_')}{_why(event.reason)}"
         case ev.LedgerRecovered():
-            lost = ", ".join(f"{n} {name}" for name, n in event.lost.items()) or "no event"
-            return (
-                f"ledger recovered ({event.kind}): {event.length} bytes set aside in {event.quarantine}, holding {lost}"
-            )
+            return f"ledger recovered: {_recovered(event)}"
         case ev.LedgerRotated():
             return f"ledger rotated: events up to {event.sealed.seq} are in {event.segment}"
         case _:
@@ -67,6 +64,16 @@ def sentence(record: ev.Record) -> str:
 def count(number: int, noun: str) -> str:
     """So many of something."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _recovered(event: ev.LedgerRecovered) -> str:
+    if event.kind == "loss":
+        known = f" (somebody was told of event {event.named.seq})" if event.named else ""
+        return f"events after {event.after} are gone{known}"
+    if event.kind == "segment":
+        return f"{event.segment} could not be read and was set aside in {event.quarantine}"
+    held = ", ".join(f"{n} {name}" for name, n in event.lost.items()) or "no event"
+    return f"{event.kind} of {event.length} bytes set aside in {event.quarantine}, holding {held}"
 
 
 def seconds(ms: int) -> str:
