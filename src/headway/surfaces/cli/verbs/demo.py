@@ -210,7 +210,7 @@ STEPS = (
         "The next commands just work. What nobody was told of is set aside, and the log says so.", "plans list", "draft"
     ),
     Step("", "profile set --max-concurrent-tasks 8", r"max_concurrent_tasks +8"),
-    Step("", "log --last 2", "ledger recovered .debris.*set aside in quarantine/"),
+    Step("", "log --last 2", "ledger recovered: debris of .* set aside in quarantine/"),
     Step("", nothing_was_lost),
     Step("Everything but the ledger can be deleted.", delete_the_derived),
     Step("", "doctor", "All is well"),
