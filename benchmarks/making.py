@@ -65,7 +65,7 @@ def one_change(setting: Setting) -> list[Row]:
     actions = [ours(form) for form in forms]
     if isinstance(peer, Ready):
         actions.append(lambda: _changed(peer.folder, layers, next(versions), peer.run))
-    spent = medians(setting.repeat, *actions)
+    spent = medians(min(setting.repeat, 3), *actions)
     what = f"{layers.cone} of {layers.total:,}"
     theirs = spent[-1] if isinstance(peer, Ready) else None
     doit = Row(f"change: doit, {what}", theirs * 1e3 if theirs else None, "ms" if theirs else "", note=_note(peer))
@@ -183,7 +183,7 @@ def state(setting: Setting) -> list[Row]:
         Row("state: ledger, with structure and snapshots", whole, "bytes", bar="≤ 1,500", ok=whole <= 1500),
         Row("state: all of .headway, per artifact", projects.state(folder) / layers.total, "bytes"),
     ]
-    times = setting.count(100 if setting.large else 20, least=2)
+    times = setting.count(100 if setting.large else 12, least=2)
     before = projects.state(folder)
     for version in range(1, times + 1):
         change(folder, version * 7 % layers.width, version)

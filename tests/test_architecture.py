@@ -26,7 +26,7 @@ LAYERS = (
     {"history"},
     {"project"},
     {"doctor", "work"},
-    {"authoring", "incremental"},
+    {"authoring", "incremental", "life"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

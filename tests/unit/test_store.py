@@ -20,7 +20,7 @@ from headway.core.plan import PlanSpec
 from headway.core.state import Position, State
 from headway.errors import HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
 from headway.projections.saved_execution import SavedExecution
-from headway.store import PlanStore
+from headway.store import PlanFolder, PlanStore
 from tests.unit.projections.test_saved_execution import executions
 from tests.workshop import spec, tree
 
@@ -149,6 +149,24 @@ def test_one_damaged_plan_never_breaks_the_list(store: PlanStore, ruin: Any) -> 
     assert isinstance(entries[-1].error, HeadwayError)
     assert [e.plan_id for e in store.list_recent()] == ["fine", "good"]
     assert store.find_by_goal("g") is not None
+
+
+def test_a_plan_that_may_not_be_read_breaks_no_list(store: PlanStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the operating system refuses is told for that plan, and the others are listed."""
+    for name in ("good", "bad"):
+        store.save(execution(name))
+    load = PlanFolder.load
+
+    def refuse(folder: PlanFolder, **options: Any) -> SavedExecution | None:
+        if folder.plan_id == "bad":
+            raise PermissionError(13, "Permission denied", folder.path)
+        return load(folder, **options)
+
+    monkeypatch.setattr(PlanFolder, "load", refuse)
+    good, bad = store.list_all()
+    assert good.plan_id == "good"
+    assert bad.error is not None
+    assert "Permission denied" in str(bad.error)
 
 
 def test_what_is_no_plan_is_not_listed(store: PlanStore) -> None:

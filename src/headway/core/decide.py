@@ -82,6 +82,13 @@ def _import(state: State | None, command: cmd.ImportPlan) -> Events | Rejection:
             message=f"Plan {command.plan_id} exists already and differs from this checkpoint",
             hint="--replace makes the checkpoint its state (the history stays); --plan-id imports it beside",
         )
+    if (
+        state is not None
+        and state.profile is not None
+        and state.profile.locked
+        and command.state.profile != state.profile
+    ):
+        return _locked(state, command.state.profile or Profile())
     return [
         ev.PlanImported(
             format=ev.FORMAT,
@@ -218,18 +225,22 @@ def _profile(state: State, command: cmd.SetProfile) -> Events | Rejection:
     if new == old:
         return []
     if old is not None and old.locked:
-        return Rejection(
-            code="profile.locked",
-            message=f"The profile of plan {state.plan_id} is locked",
-            facts={"locked": _words(old), "asked for": _words(new)},
-            hint=f"headway reset --all --plan-id {state.plan_id} withdraws all progress and unlocks it",
-        )
+        return _locked(state, new)
     bad = _bad_profile(new)
     if bad:
         return bad
     unlocked = msgspec.structs.replace(new, locked=False)
     events: Events = [ev.ProfileSet(profile=unlocked)] if unlocked != old else []
     return [*events, ev.ProfileLocked()] if new.locked else events
+
+
+def _locked(state: State, asked: Profile) -> Rejection:
+    return Rejection(
+        code="profile.locked",
+        message=f"The profile of plan {state.plan_id} is locked",
+        facts={"locked": _words(state.profile or Profile()), "asked for": _words(asked)},
+        hint=f"headway reset --all --plan-id {state.plan_id} withdraws all progress and unlocks it",
+    )
 
 
 def _words(profile: Profile) -> str:

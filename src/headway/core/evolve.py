@@ -239,7 +239,7 @@ def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None
         claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease)
         milestone = state.artifacts[start.id].milestone
         if milestone and is_done(state, start.id):
-            state.open[milestone] += 1
+            state.open[milestone] = state.open.get(milestone, 0) + 1
         state.claims[start.id] = claim
         state.uncertain.pop(start.id, None)
     state.status = plan_after(state.status, event.type)

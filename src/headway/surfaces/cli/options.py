@@ -25,6 +25,11 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan-id", metavar="ID", help="a saved plan by its id")
 
 
+def add_by(parser: argparse.ArgumentParser) -> None:
+    """--by: every verb that somebody puts their name to takes it."""
+    parser.add_argument("--by", default="cli", metavar="NAME", help="who does it, for the record (default: cli)")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json: every reading verb takes it."""
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
