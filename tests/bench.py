@@ -9,6 +9,7 @@ A recipe's code is its version here: `bench.change("b", version="2")` is "somebo
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -97,6 +98,7 @@ class Bench:
         self.calls: list[str] = []
         self.largest: int | None = None
         self.plans: dict[str, PlanSpec] = {}
+        self.log: Log | None = None
 
     # The plan.
 
@@ -202,7 +204,7 @@ class Bench:
         def recipe(ctx: Context) -> Any:
             self.calls.append(spec.id)
             own = self.recipes.get(spec.id, joined)
-            return own(ctx) if own.__code__.co_argcount else own()
+            return own(ctx) if inspect.signature(own).parameters else own()
 
         return recipe
 
@@ -215,7 +217,7 @@ class Bench:
         **options: Any,
     ) -> Ran:
         """Run the plan; what it did."""
-        log = Log()
+        log = self.log = Log()
         words = ("rerun", "rerun_from", "until")
         given: dict[str, Any] = {k: (v,) if k in words and isinstance(v, str) else v for k, v in options.items()}
         asked = Options(targets=targets, jobs=jobs, **given)
@@ -297,3 +299,13 @@ def joined(ctx: Context) -> str:
     """The recipe of artifacts that nobody gave one: its name, and what it was made from."""
     parts = [ctx.inputs[name].text() for name in ctx.inputs] + [path.read_text() for path in ctx.sources]
     return f"{ctx.id}({','.join(parts)})"
+
+
+def after(action: Callable[[], object], text: str) -> Recipe:
+    """A recipe during which something happens."""
+
+    def make() -> str:
+        action()
+        return text
+
+    return make

@@ -29,6 +29,7 @@ from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
+from headway.files.identity import find_root
 from headway.project import Project
 from headway.work import Meant, Work
 
@@ -72,6 +73,8 @@ class Plan:
         self._where = project
         self._environ = environ
         self._name = "python"
+        self._root = ""
+        self._references: dict[tuple[Callable[..., Any], bool], str] = {}
 
     # Adding.
 
@@ -110,7 +113,7 @@ class Plan:
         given = {
             "id": id,
             "run": run,
-            "make": self._reference(make) if callable(make) else make,
+            "make": self._reference(make, odd=not _is_plain(dict(args or {}))) if callable(make) else make,
             "args": _encodable(id, args or {}),
             "requires": tuple(sorted({requires} if isinstance(requires, str) else set(requires))),
             "produces": _paths(produces),
@@ -215,15 +218,27 @@ class Plan:
         """The functions that make artifacts, by id."""
         return self._functions
 
-    def _reference(self, function: Callable[..., Any]) -> str:
-        """How a function is recorded: by its file where it has one in the project, so that others can judge it, too."""
+    def _reference(self, function: Callable[..., Any], *, odd: bool = False) -> str:
+        """How a function is recorded: by its file where it has one in the project, so that others can judge it, too.
+
+        With arguments that have no JSON form (`odd`), only the program that holds them can call it.
+        """
+        known = self._references.get((function, odd))
+        if known is None:
+            known = self._references[function, odd] = self._reference_of(function, odd)
+        return known
+
+    def _reference_of(self, function: Callable[..., Any], odd: bool) -> str:
         plain = inspect.unwrap(function)
         name = getattr(plain, "__qualname__", "") or type(function).__name__
         file = getattr(getattr(plain, "__code__", None), "co_filename", "")
-        root = os.path.realpath(os.fspath(self._where) if self._where is not None else Project.locate(os.getcwd()).root)
+        if not self._root:
+            where = self._where if self._where is not None else find_root(os.getcwd())
+            self._root = os.path.realpath(os.fspath(where))
+        root = self._root
         real = os.path.realpath(file) if file else ""
         plain_name = name.replace(".", "").isidentifier() and not getattr(plain, "__closure__", None)
-        if real.startswith(root + os.sep) and os.path.isfile(real) and plain_name:
+        if real.startswith(root + os.sep) and os.path.isfile(real) and plain_name and not odd:
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
 
@@ -244,7 +259,7 @@ def load_plan(reference: str, project: Project) -> Plan:
         found = runpy.run_path(full, run_name="__headway__")
     except HeadwayError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"{path} cannot be run",
             facts={"error": f"{type(error).__name__}: {error}"},

@@ -105,10 +105,11 @@ class Life:
         held = self._token(judged.execution.state, artifact_id, token)
         self._execute(plan_id, FailArtifact(id=artifact_id, token=held, error=error))
 
-    def release(self, plan_id: str, word: str, *, reason: str) -> None:
+    def release(self, plan_id: str, word: str, *, token: int | None = None, reason: str) -> None:
         """Give a claim back: nothing is known to be wrong."""
-        _, artifact_id = self._find(plan_id, word)
-        self._execute(plan_id, ReleaseArtifacts(ids=(artifact_id,), reason=reason or "given back"))
+        judged, artifact_id = self._find(plan_id, word)
+        held = self._token(judged.execution.state, artifact_id, token)
+        self._execute(plan_id, ReleaseArtifacts(ids=(artifact_id,), reason=reason or "given back", token=held))
 
     def skip(self, plan_id: str, words: list[str], *, reason: str) -> list[str]:
         """Decide that artifacts are not made; their dependents go on without them."""

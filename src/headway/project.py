@@ -19,13 +19,14 @@ from headway.core.commands import (
     CreatePlan,
     ImportPlan,
     RecordExport,
+    ReleaseArtifacts,
     ResetPlan,
     SetProfile,
     TakeProposal,
 )
 from headway.core.decide import Rejection, decide
-from headway.core.events import Record
-from headway.core.evolve import apply
+from headway.core.events import ArtifactReleased, Record
+from headway.core.evolve import apply, evolve
 from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec, Profile
 from headway.core.state import Export, Position, Proposal, State
@@ -35,7 +36,7 @@ from headway.files.blobs import Blobs
 from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
 from headway.ledger.recovery import now
-from headway.ledger.writer import rejected
+from headway.ledger.writer import Writer, rejected
 from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
 from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
@@ -43,6 +44,7 @@ from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
 
+DEAD = "its run ended without a word"
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
 
@@ -122,7 +124,15 @@ class Project:
 
     def unfinished(self) -> str:
         """The plan touched last among those that are not complete or closed."""
-        open_ = [e for e in self.store.list_recent(1000) if e.status not in ("complete", "closed")]
+        known = self.store.list_recent(None)
+        if not known:
+            raise NotFound(
+                "There is no plan here yet",
+                facts={"project": self.root},
+                hint="headway init writes a plan file",
+                code="plan.none",
+            )
+        open_ = [e for e in known if e.status not in ("complete", "closed")]
         if not open_:
             raise NotFound(
                 "Every plan is finished", hint="headway run checks whether anything is stale", code="plan.finished"
@@ -229,6 +239,7 @@ class Project:
             command = msgspec.structs.replace(command, project_id=self.identify())
         self.blobs.put(msgspec.json.encode(_storable(plan)))
         with folder.writing() as writer:
+            self._release_dead(folder, writer)
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if existing else "created", records, list(problems))
@@ -269,7 +280,7 @@ class Project:
         chosen = self._plan_id(plan, plan_id, name, problems)
         plan = _storable(plan)
         folder = self.store.folder(chosen)
-        existing = folder.load()
+        existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
         proposal = Proposal(path=name, source=source, blob=blob)
         before = existing.state.proposal if existing else None
@@ -288,9 +299,9 @@ class Project:
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""
         commands: list[Command] = [change] if profile is None else [SetProfile(profile=profile), change]
-        state = self.show(plan_id).state
+        alive = self._without_dead(self.folder(plan_id), self.show(plan_id))
         for command in commands:
-            _refuse(state, command)
+            _refuse(alive.state if alive else None, command)
         return self._execute(plan_id, *commands)
 
     def set_profile(self, plan_id: str, profile: Profile) -> SavedExecution:
@@ -372,10 +383,28 @@ class Project:
     # Helpers of the above.
 
     def _execute(self, plan_id: str, *commands: Command) -> SavedExecution:
-        with self.folder(plan_id).writing() as writer:
+        folder = self.folder(plan_id)
+        with folder.writing() as writer:
+            self._release_dead(folder, writer)
             for command in commands:
                 writer.execute(command, by=self.by)
             return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
+
+    def _release_dead(self, folder: PlanFolder, writer: Writer) -> None:
+        """Claims of a run that was killed hold nobody up: whoever finds it gone gives them back."""
+        state = writer.refresh()
+        dead = folder.dead_claims(state) if state is not None else ()
+        if dead:
+            writer.execute(ReleaseArtifacts(ids=dead, reason=DEAD), by=self.by)
+
+    def _without_dead(self, folder: PlanFolder, found: SavedExecution | None) -> SavedExecution | None:
+        """A plan as it is once the claims of a dead run are given back. Writes nothing."""
+        dead = folder.dead_claims(found.state) if found is not None else ()
+        if not dead or found is None:
+            return found
+        event = ArtifactReleased(ids=dead, reason=DEAD)
+        seq, hash_ = found.position
+        return SavedExecution(evolve(found.state, Record(seq, now(), self.by, event, hash_, hash_)), found.position)
 
     def _base(self, existing: SavedExecution, plan: PlanSpec, take: str) -> PlanSpec:
         """The proposal as last taken in: what the new one is compared with."""

@@ -33,11 +33,15 @@ def nothing_to_do(words: "list[str]", version: str) -> "tuple[str, str] | None":
     root = _root(os.getcwd())
     if root is None:
         return None
+    here, known = os.getcwd(), None
     try:
-        here = os.path.relpath(plan, root) if plan else next((n for n in DEFAULTS if os.path.exists(f"{root}/{n}")), "")
-        return _holds(root, here, version, as_json) if here else None
+        file = os.path.relpath(plan, root) if plan else next((n for n in DEFAULTS if os.path.exists(f"{root}/{n}")), "")
+        known = _holds(root, file, version, as_json) if file else None
     except (OSError, ValueError, EOFError, TypeError):
-        return None
+        known = None
+    if known is None:
+        os.chdir(here)
+    return known
 
 
 def _asked(words: "list[str]") -> "tuple[str, bool] | None":
@@ -60,7 +64,7 @@ def _root(folder: str) -> "str | None":
     """The project's root, where it is plain to see; the full search handles the rest."""
     home = os.path.expanduser("~")
     while True:
-        if folder == home or os.path.exists(f"{folder}/pyproject.toml"):
+        if folder == home or _might_be_configured(folder):
             return None
         if any(os.path.exists(f"{folder}/{mark}") for mark in MARKERS):
             return folder
@@ -68,6 +72,15 @@ def _root(folder: str) -> "str | None":
         if parent == folder:
             return None
         folder = parent
+
+
+def _might_be_configured(folder: str) -> bool:
+    """Whether pyproject.toml may make this folder a project: the full search reads it properly."""
+    try:
+        with open(f"{folder}/pyproject.toml", "rb") as file:
+            return b"headway" in file.read()
+    except OSError:
+        return False
 
 
 def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str] | None":

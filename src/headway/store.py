@@ -191,6 +191,15 @@ class PlanFolder:
         finally:
             lock.release()
 
+    def dead_claims(self, state: State) -> tuple[str, ...]:
+        """Artifacts that a run has claimed which is not there any more: nobody holds the plan's run lock."""
+        held = tuple(artifact_id for artifact_id, claim in state.claims.items() if claim.run)
+        lock = self.run_lock()
+        if not held or not lock.acquire(wait=0):
+            return ()
+        lock.release()
+        return held
+
     def run_lock(self) -> FileLock:
         """Whoever holds this one is the plan's scheduler."""
         return FileLock(os.path.join(self.path, "run.lock"))

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
-from headway.core.events import ArtifactCompleted, OutputAccepted
+from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.freshness import Reason
 from headway.core.plan import ArtifactSpec, PlanSpec, Settings
-from headway.core.state import Completion, Proposal, State
+from headway.core.state import Completion, Failure, Proposal, State
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
@@ -149,7 +150,19 @@ class Work:
         before = None
         if judged.reasons[artifact_id].code == "spec_changed":
             before = self._spec_when_made(judged, artifact_id)
-        return why_document(judged, artifact_id, before)
+        document = why_document(judged, artifact_id, before)
+        if document["error"]:
+            document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
+        return document
+
+    def _printed(self, failure: Failure) -> str:
+        """The last lines that a failed attempt printed."""
+        for name in (failure.stderr, failure.stdout):
+            with suppress(BlobDamaged):
+                lines = self.project.blobs.get(name).decode("utf-8", "replace").rstrip().splitlines() if name else []
+                if lines:
+                    return "\n".join(lines[-20:])
+        return ""
 
     def accept(self, plan_id: str, words: Sequence[str], *, everything: bool = False, reason: str = "") -> list[str]:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
@@ -176,29 +189,30 @@ class Work:
             outputs.restore(earlier.outputs)
             why = reason or f"restored from event {earlier.seq}"
             fp = judge.fingerprint(artifact_id)
-            writer.execute(AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why), by=self.project.by)
+            spec = state.artifacts[artifact_id]
+            now = outputs.capture((*spec.produces, *spec.modifies)) or earlier.outputs
+            writer.execute(AcceptOutput(id=artifact_id, outputs=now, fp=fp, reason=why), by=self.project.by)
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:
-        """The completion to go back to: as of an event, or the newest that differs from what is on disk."""
-        if at is not None:
-            found = self.project.show(plan_id, at=at).state.completed.get(artifact_id)
-            if found is not None and found.outputs:
+        """What to go back to: the newest bytes as of an event, or the newest that differ from what is on disk.
+
+        Made, accepted, or written by somebody and set aside: whatever was once recorded at its paths counts.
+        """
+        kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
+        known = [
+            Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
+            for r in self.project.log(plan_id, last=at)
+            if isinstance(r.event, kinds) and r.event.id == artifact_id and r.event.outputs
+        ]
+        for found in reversed(known):
+            differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)
+            if at is not None or differs:
                 return found
-        else:
-            done = [
-                Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
-                for r in self.project.log(plan_id)
-                if isinstance(r.event, (ArtifactCompleted, OutputAccepted)) and r.event.id == artifact_id
-            ]
-            for completion in reversed(done):
-                if any(
-                    o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in completion.outputs
-                ):
-                    return completion
         raise NotFound(
-            f"There is no earlier output of {artifact_id} that differs",
-            hint="headway log shows when it was made",
+            f"There is no earlier output of {artifact_id}" + (f" as of event {at}" if at else " that differs"),
+            facts={"recorded at": ", ".join(f"event {done.seq}" for done in known[-5:]) or "no event so far"},
+            hint="headway log shows what was made, accepted or set aside, and when",
             code="restore.none",
         )
 

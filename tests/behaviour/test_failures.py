@@ -20,41 +20,12 @@ from headway.engine.recipes.base import QuotaExhausted
 from headway.engine.recipes.function import Context
 from headway.errors import StorageFailed
 from tests.bench import Bench, Hasty
-
-
-def processes(mark: str) -> list[int]:
-    """Processes whose command line holds a mark."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if mark.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return [pid for pid in found if pid != os.getpid()]
+from tests.processes import processes, soon, zombies
 
 
 def gone(mark: str) -> bool:
-    """Whether all of them are gone, soon."""
-    deadline = time.monotonic() + 10
-    while processes(mark) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not processes(mark)
-
-
-def zombies() -> list[int]:
-    """Children of this process that nobody has waited for."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if fields[0] == "Z" and int(fields[1]) == os.getpid():
-                found.append(int(entry.name))
-    return found
+    """Whether no process with this mark is left, soon."""
+    return soon(lambda: not processes(mark))
 
 
 # One fails.

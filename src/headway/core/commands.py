@@ -128,10 +128,11 @@ class SkipArtifacts(Command):
 
 
 class ReleaseArtifacts(Command):
-    """Give claims up."""
+    """Give claims up. With a token, only the claim that has it."""
 
     ids: tuple[str, ...]
     reason: str
+    token: int = 0
 
 
 class AcceptOutput(Command):

@@ -427,7 +427,9 @@ def _skip(state: State, command: cmd.SkipArtifacts) -> Events | Rejection:
 
 
 def _release(state: State, command: cmd.ReleaseArtifacts) -> Events | Rejection:
-    ids = tuple(a for a in dict.fromkeys(command.ids) if a in state.claims)
+    ids = tuple(
+        a for a in dict.fromkeys(command.ids) if a in state.claims and command.token in (0, state.claims[a].seq)
+    )
     return [ev.ArtifactReleased(ids=ids, reason=command.reason)] if ids else []
 
 

@@ -131,11 +131,18 @@ def spec_digest(spec: ArtifactSpec) -> str:
     return _hash(b"".join(parts))
 
 
-def recipe_digest(spec: ArtifactSpec, settings: Settings, *, code: str, env: Mapping[str, str | None]) -> str:
-    """How it is made: command or function, its code, its arguments, and the variables that it uses."""
+def recipe_digest(
+    spec: ArtifactSpec, settings: Settings, *, code: str, env: Mapping[str, str | None], reads_vars: bool = True
+) -> str:
+    """How it is made: command or function, its code, its arguments, and the variables that it uses.
+
+    Which variables a function reads cannot be told, only whether it reads any: then all of them count.
+    """
     if spec.make:
         how = b"function" + _texts((spec.version or code, spec.id))
-        values: dict[str, Any] = spec.args
+        values: dict[str, Any] = (
+            {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
+        )
     elif spec.run:
         how = b"command" + _texts((spec.run, spec.version))
         values = command_values(spec, settings)

@@ -13,6 +13,8 @@ from typing import Any
 
 from headway.errors import UsageError
 
+READS_VARS = "+vars"
+
 
 class Module:
     """One project file: its top-level names, and the statements that bind them."""
@@ -119,17 +121,16 @@ class Code:
             module = self._module(where)
             if module is None:
                 continue
-            short = os.path.relpath(where, self.root)
             if what == "*":
-                pieces.append(f"{short}:*:{ast.dump(module.tree)}")
+                pieces.append(f"*:{ast.dump(module.tree)}")
                 used = _used(module.tree)
             else:
                 nodes = module.names.get(what, [])
-                pieces += [f"{short}:{what}:{ast.dump(node)}" for node in nodes]
+                pieces += [f"{what}:{ast.dump(node)}" for node in nodes]
                 used = {n for node in nodes for n in _used(node)}
                 used |= {(what, "")} if not nodes else set()
             queue += self._lead_on(where, module, used)
-        return hashlib.sha256("\n".join(sorted(pieces)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return _digest("\n".join(sorted(pieces)))
 
     def _lead_on(self, where: str, module: Module, used: set[tuple[str, str]]) -> list[tuple[str, str]]:
         """Where the names that a piece of code uses are defined, as far as that is in the project."""
@@ -241,7 +242,13 @@ def of_live(function: Any, depth: int = 0) -> str:
                 parts.append(f"{name}={digest(value)}")
             except NotEncodable:
                 parts.append(f"{name}:{type(value).__qualname__}")
-    return digest(parts)
+    return _digest("\n".join(parts))
+
+
+def _digest(text: str) -> str:
+    """The digest of code; its ending tells whether the code reads the plan's variables."""
+    found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return found + READS_VARS if "attr='vars'" in text else found
 
 
 def _unfound(reference: str, why: str) -> UsageError:

@@ -22,6 +22,10 @@ KEEP_DAYS = 30.0
 def sweep(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Swept:
     """Delete blobs that nothing needs. A ledger that cannot be read refuses: nobody knows what it names."""
     since = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat()
+    return store.blobs.sweep(lambda: _needed(store, since), dry_run=dry_run)
+
+
+def _needed(store: PlanStore, since: str) -> set[str]:
     live: set[str] = set()
     for plan_id in store.ids():
         folder = store.folder(plan_id)
@@ -31,7 +35,7 @@ def sweep(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = Fal
         live.update(_named_by_state(execution.state, store.blobs))
         for record in folder.history():
             live.update(_named_by_event(record, since, store.blobs))
-    return store.blobs.sweep(live, dry_run=dry_run)
+    return live
 
 
 def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:

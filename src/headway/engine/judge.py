@@ -14,7 +14,7 @@ from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
-from headway.engine.code import Code
+from headway.engine.code import READS_VARS, Code, of_function
 from headway.engine.history import History
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
@@ -59,6 +59,7 @@ class Judge:
         )
         self._environ = environ
         self._functions = functions or {}
+        self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
         self._unfinished = unfinished(state)
@@ -165,7 +166,8 @@ class Judge:
         env = {name: self._environ.get(name) for name in names}
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
-            return recipe_digest(spec, self.state.settings, code=code, env=env)
+            reads_vars = bool(spec.version) or code.endswith(READS_VARS)
+            return recipe_digest(spec, self.state.settings, code=code, env=env, reads_vars=reads_vars)
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -181,9 +183,10 @@ class Judge:
         function = self._functions.get(spec.id)
         if function is None:
             return self.code.of_reference(spec.make)
-        from headway.engine.code import of_function
-
-        return of_function(self.code, function)
+        known = self._codes.get(function)
+        if known is None:
+            known = self._codes[function] = of_function(self.code, function)
+        return known
 
     # Files that are changed in place.
 

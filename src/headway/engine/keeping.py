@@ -11,6 +11,7 @@ from headway.core import commands as cmd
 from headway.core.events import Record
 from headway.core.fingerprint import reuse_key
 from headway.core.freshness import Reason
+from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
 from headway.files.observe import EMPTY_TREE
@@ -46,6 +47,19 @@ class Keeper:
         self.preserve(artifact_id, [o.path for o in outputs if o.path])
         return self._outputs.restore(outputs)
 
+    def clear(self, spec: ArtifactSpec) -> None:
+        """Before a recipe begins: folders are emptied, and what an unfinished attempt left is taken away.
+
+        A file that is its newest output stays where it is until the recipe replaces it.
+        """
+        recorded = {output.path: output for output in self._judge.recorded(spec.id)}
+        for path in spec.produces:
+            if path in self._judge.shared.chains:
+                continue
+            known = recorded.get(path)
+            if path.endswith("/") or known is None or not self._outputs.stands(known):
+                self._outputs.clear(path)
+
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""
         if not self._history.any():
@@ -55,11 +69,11 @@ class Keeper:
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]
             if not all(map(self._outputs.readable, earlier.outputs)):
                 continue
+            token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=run), False)[0].seq
             self.preserve(artifact_id, [o.path for o in outputs if o.path])
             self._outputs.restore(outputs)
             self._judge.displaced.update(o.path for o in earlier.outputs if o.path in self._judge.shared.chains)
             note = f"event {earlier.seq} of {earlier.plan}"
-            token = self._record(cmd.StartArtifacts(ids=(artifact_id,), run=run), False)[0].seq
             self._record(
                 cmd.CompleteArtifact(
                     id=artifact_id,

@@ -71,6 +71,8 @@ class Workshop:
             if final or attempt >= task.retry.attempts or task.job.cancelled():
                 break
             _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.cancelled)
+            for path in spec.produces:  # an attempt begins with nothing of the one that failed
+                self.outputs.clear(path)
         ms = round((time.monotonic() - began) * 1000)
         outcome = outcome._replace(attempts=attempt, ms=ms)
         return outcome if outcome.ok else outcome._replace(outputs=self._left(spec))
@@ -116,7 +118,9 @@ class Workshop:
         return run_command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
 
     def _exists(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self.root, path))
+        """Whether something was written there; a folder that is still empty is nothing."""
+        full = os.path.join(self.root, path)
+        return any(os.scandir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
 
     def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Output]]:
         """Put what a function returned where it belongs: the text of one without files, and what was written."""

@@ -107,6 +107,12 @@ class RunResult(msgspec.Struct, kw_only=True):
         else:
             known.artifacts.append(artifact_id)
 
+    def __str__(self) -> str:
+        counts = {"made": self.made, "restored": self.restored, "reused": self.reused, "kept": self.kept}
+        parts = [f"{len(found)} {name}" for name, found in counts.items() if found]
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        return f"{self.plan_id} {self.status}: {', '.join(parts) or 'nothing to do'}"
+
     def __getitem__(self, artifact_id: str) -> Product:
         return Product(artifact_id, self.outputs[artifact_id], self.read)
 
@@ -168,11 +174,20 @@ class RunFailed(HeadwayError):
 
     def __init__(self, result: RunResult) -> None:
         self.result = result
-        what = {**result.failed, **{a: f"blocked by {b}" for a, b in result.blocked.items()}}
+        what: dict[str, object] = dict(result.failed)
+        for decision in result.decisions:
+            what.update({a: f"{decision.code}: {' or '.join(decision.flags)}" for a in decision.artifacts})
+        what.update({a: f"waits: {how}" for a, how in result.waiting.items()})
+        what.update({a: f"blocked by {by}" for a, by in result.blocked.items() if a not in what})
+        if result.paused is not None:
+            what["paused"] = result.paused.code
+        first = next((a for a in what if a != "paused"), "")
         super().__init__(
             f"The run of {result.plan_id} {result.status}",
-            facts=dict(list(what.items())[:10]) or {"paused": result.paused.code if result.paused else "?"},
-            hint=f"headway why {next(iter(what), 'ID')}",
+            facts=dict(list(what.items())[:10]),
+            hint=f"headway why {first} --plan-id {result.plan_id}"
+            if first
+            else f"headway run --plan-id {result.plan_id}",
         )
 
 

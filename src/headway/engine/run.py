@@ -33,6 +33,8 @@ from headway.engine.queue import Queue
 from headway.engine.recipes.base import Job
 from headway.engine.result import INTERRUPTIONS, Options, Pause, Reporter, RunResult
 from headway.engine.shared import Use
+from headway.engine.sources import redirects_to
+from headway.engine.steps import recorded_as, taken_from
 from headway.engine.workers import Workers
 from headway.errors import HeadwayError, Rejected, TryLater, UsageError
 from headway.ledger.lock import FileLock
@@ -41,7 +43,9 @@ from headway.ledger.writer import Writer
 EQUAL_ERRORS = 5
 """So many equal errors in a row would strike every artifact: nothing more is started."""
 
-INLINE_STEP = 4096
+EFFECT = "effect key"
+"""Names the step that keeps the key of an attempt with effects elsewhere."""
+
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
@@ -275,6 +279,7 @@ class Run:
         key = reuse_key(fp)
         paths = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._root, p))]
         self._keeper.preserve(artifact_id, paths)
+        self._keeper.clear(spec)
         try:
             job = self._job(spec, key)
         except HeadwayError as error:
@@ -296,7 +301,7 @@ class Run:
             },
             sources=self._judge.files.declared(spec) or self._judge.sources.get(spec.id, []),
             variables=state.settings.vars,
-            environment=environment(self._environ, spec, state.plan_id, self._id, key),
+            environment=environment(self._environ, spec, state.plan_id, self._id, self._effect_key(spec, key)),
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and key else None,
             started=lambda pid: self._group_began(spec.id, pid),
@@ -312,20 +317,39 @@ class Run:
         except (Rejected, TryLater) as refusal:  # somebody else claimed something meanwhile
             self._started -= len(tasks)
             for task in tasks:
-                self._let_go(task.job.spec.id)
                 if len(tasks) > 1:
                     self._started += 1
                     self._launch([task])
                 else:
+                    self._let_go(task.job.spec.id)
                     self._wait(task.job.spec.id, refusal.message)
             return
         for task in tasks:
             self._keep_before(task, token)
+            self._keep_effect_key(task, token)
             artifact_id = task.job.spec.id
             ready = task._replace(token=token, job=task.job._replace(step=self._stepper(artifact_id, task.key, token)))
             self._running[artifact_id] = ready
             self._reporter.started(artifact_id, self._judge.reasons[artifact_id])
             self._workers.start(ready)
+
+    # Effects elsewhere.
+
+    def _effect_key(self, spec: ArtifactSpec, key: str) -> str:
+        """The same for every attempt at the same thing until one succeeds: with it, doing it twice does it once."""
+        step = self._state.steps.get(spec.id, {}).get(EFFECT) if spec.effects else None
+        return str(step.value) if step is not None and step.key == self._asked(spec) else key
+
+    def _keep_effect_key(self, task: Task, token: int) -> None:
+        spec = task.job.spec
+        if spec.effects:
+            step = Step(key=self._asked(spec), value=task.job.environment["HEADWAY_IDEMPOTENCY_KEY"])
+            self._record(cmd.RecordStep(id=spec.id, token=token, name=EFFECT, step=step), True)
+
+    def _asked(self, spec: ArtifactSpec) -> str:
+        """What is to be done, without the files that the command happens to name: it may have written them itself."""
+        fp, declared = self._judge.now[spec.id], set(self._judge.files.declared(spec))
+        return reuse_key(msgspec.structs.replace(fp, sources={p: d for p, d in fp.sources.items() if p in declared}))
 
     # Files that are changed in place.
 
@@ -437,7 +461,7 @@ class Run:
         reason = self._judge.reasons[outcome.id]
         try:
             if outcome.code in ("cancelled", "quota"):
-                self._release(outcome)
+                self._release(task, outcome)
             elif outcome.ok:
                 self._errors.clear()
                 self._complete(task, outcome, reason)
@@ -446,8 +470,8 @@ class Run:
         except Rejected as lost:  # the claim is not ours any more: somebody reset, closed or took it over
             self._lose(outcome.id, str(lost).replace("\n ", ";"), reason)
 
-    def _release(self, outcome: Outcome) -> None:
-        self._record(cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error))
+    def _release(self, task: Task, outcome: Outcome) -> None:
+        self._record(cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token))
         if outcome.code == "quota":
             self._halted, self._retry_after = self._halted or "quota", outcome.retry_after
 
@@ -495,8 +519,10 @@ class Run:
             files.forget(task.fp.sources)
             for path in {*task.fp.sources, *declared}:
                 if files.look(path) != task.fp.sources.get(path, ""):
-                    moved.update({path: path} if path in declared else {})
-                    wrote += [] if path in declared else [path]
+                    if path in declared or not (self._changed_before(spec.id, path) or redirects_to(spec, path)):
+                        moved[path] = path
+                    else:
+                        wrote.append(path)
         if spec.run or spec.verify:
             files.forget_words()
             wrote += [w for w in files.words(spec, task.job.variables) if w not in task.fp.sources and w not in wrote]
@@ -504,6 +530,11 @@ class Run:
             owner = next(r for r in spec.requires if any(o.path == path for o in self._judge.recorded(r)))
             moved[owner] = path
         return dict(sorted(moved.items())), sorted(wrote)
+
+    def _changed_before(self, artifact_id: str, path: str) -> bool:
+        """The last attempt saw the same file change: then it is the recipe that writes it, and nobody else."""
+        done = self._state.completed.get(artifact_id)
+        return done is not None and (path in done.wrote or done.fp.sources.get(path) == MOVED)
 
     def _moved_inputs(self, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:
         """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
@@ -623,14 +654,12 @@ class Run:
             known = self._state.steps.get(artifact_id, {}).get(label)
             blobs = self._judge.outputs.blobs
             if known is not None and known.key == key:
-                return msgspec.json.decode(blobs.get(known.blob)) if known.blob else known.value
-            value = call()
-            data = msgspec.json.encode(value)
-            stored = Step(key=key, blob=blobs.put(data)) if len(data) > INLINE_STEP else Step(key=key, value=value)
+                return taken_from(known, blobs)
+            stored = recorded_as(call(), key, blobs)
             self._writer.execute(
                 cmd.RecordStep(id=artifact_id, token=token, name=label, step=stored), by=self._by, wait=True
             )
-            return value
+            return taken_from(stored, blobs)
 
         return step
 

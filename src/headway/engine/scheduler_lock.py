@@ -43,9 +43,22 @@ def end_leftovers(facts: dict[str, Any]) -> None:
     if facts.get("boot") != boot_id() or facts.get("host") != os.uname().nodename:
         return
     for group, began in facts.get("groups", ()):
-        if began and started_at(group) == began:
+        leader = started_at(group)
+        if began and (leader == began or (not leader and _members(group, str(facts.get("run", ""))))):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
+
+
+def _members(group: int, run: str) -> bool:
+    """Whether what is left of a group without its leader belongs to that run: its environment says so."""
+    mark = f"\0HEADWAY_RUN={run}\0".encode()
+    for name in os.listdir("/proc") if run and os.path.isdir("/proc") else ():
+        with suppress(OSError, ValueError):
+            if name.isdigit() and os.getpgid(int(name)) == group:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if mark in b"\0" + file.read() + b"\0":
+                        return True
+    return False
 
 
 def started_at(pid: int) -> str:

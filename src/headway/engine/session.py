@@ -13,7 +13,7 @@ from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import Output, State
+from headway.core.state import Output, Position, State
 from headway.engine import scheduler_lock, stamping
 from headway.engine.gc import sweep
 from headway.engine.history import History
@@ -26,6 +26,7 @@ from headway.files.cache import Cache
 from headway.files.observe import Observer
 from headway.files.outputs import LARGEST, Outputs
 from headway.ledger.lock import FileLock
+from headway.ledger.scan import START
 from headway.ledger.writer import Writer
 from headway.projections.plan_files import CHECKPOINT, VIEWS
 from headway.projections.saved_execution import SavedExecution
@@ -106,7 +107,11 @@ class Session:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
-        return self._judged(execution, options or Options(), functions, writable=writable)
+        judged = self._judged(execution, options or Options(), functions, writable=writable)
+        if execution.state.claims and at is None and not writable:
+            dead = folder.dead_claims(execution.state)
+            judged.reasons.update({a: Reason("in_progress") for a in execution.state.claims if a not in dead})
+        return judged
 
     def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
         """Judge a graph as if it were the plan's structure, against what was recorded. Writes nothing."""
@@ -192,8 +197,9 @@ class Session:
             writer.sync()
             if writer.state is not None and writer.position is not None:
                 folder.files.refresh(SavedExecution(writer.state, writer.position), VIEWS + CHECKPOINT)
+            position = writer.position
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
-            self._leave_stamp(folder, judge)
+            self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
                 sweep(self.store)
@@ -238,7 +244,7 @@ class Session:
                 run.accept(artifact_id, reason)
         return accepted
 
-    def _leave_stamp(self, folder: PlanFolder, judge: Judge) -> None:
+    def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
         """What the next run will say if nothing changes until then."""
         kept = list(judge.state.artifacts)
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
@@ -247,6 +253,7 @@ class Session:
             judge,
             result,
             f"Nothing to do: {noun} up to date.",
+            position=position or START,
             root=self.root,
             home=self.home,
             ledger=folder.ledger().path,
@@ -263,7 +270,7 @@ class Session:
         result.read = self._reader(judged.judge.outputs)
         self._keep_stats(judged.judge.observer)
         if len(kept) == len(judged.execution.state.artifacts):
-            self._leave_stamp(folder, judged.judge)
+            self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)
         reporter.ended(result)
         return result

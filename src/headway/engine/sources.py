@@ -6,6 +6,7 @@ Looks at files and digests them; decides nothing.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -18,8 +19,14 @@ from headway.files.observe import Observer
 UNREADABLE = "unreadable"
 """Stands for the content of a file that cannot be read."""
 
+_WRITTEN = re.compile(r""">[>|]?\s*(?:"[^"]*"|'[^']*'|[^\s|&;<>()`]+)""")
+"""What a command sends its output to: it is seen to write that, whatever stands there."""
+
 _WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
 _ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
+
+
+_REDIRECTED = re.compile(r">>?\s*([^\s;|&<>()]+)")
 
 
 class Sources:
@@ -109,7 +116,8 @@ class Sources:
 
 
 def _split(command: str) -> list[str]:
-    """The words of a command, as far as they can be told without running it."""
+    """The words of a command that it may read, as far as they can be told without running it."""
+    command = _WRITTEN.sub(" ", command)
     plain = command.translate(_WORD_BREAKS)
     if "'" in command or '"' in command or "\\" in command:
         try:
@@ -121,3 +129,9 @@ def _split(command: str) -> list[str]:
 
 def _plain(placeholder: Placeholder, variables: Mapping[str, Any]) -> str:
     return str(variables.get(placeholder.key, "")) if placeholder.name == "vars" else placeholder.text
+
+
+def redirects_to(spec: ArtifactSpec, path: str) -> bool:
+    """Whether the command says itself that it writes this file: `> file` or `>> file`."""
+    targets = _REDIRECTED.findall(f"{spec.run}\n{spec.verify}")
+    return path in (target.strip("\"'").removeprefix("./") for target in targets)

@@ -10,6 +10,7 @@ import msgspec
 
 from headway import stamp
 from headway.core.paths import is_glob
+from headway.core.state import Position
 from headway.engine.judge import Judge
 from headway.engine.result import RunResult
 from headway.files.observe import RACY_NS
@@ -20,7 +21,15 @@ CONFIGS = ("headway.toml", "pyproject.toml")
 
 
 def leave(
-    judge: Judge, result: RunResult, text: str, *, root: str, home: str, ledger: str, environ: Mapping[str, str]
+    judge: Judge,
+    result: RunResult,
+    text: str,
+    *,
+    position: Position,
+    root: str,
+    home: str,
+    ledger: str,
+    environ: Mapping[str, str],
 ) -> bool:
     """Leave a stamp if nothing is open and nothing is in doubt; whether one was left."""
     state = judge.state
@@ -29,14 +38,17 @@ def leave(
     plan = state.proposal.path
     if not os.path.isfile(os.path.join(root, plan)):
         return False
-    files = _settled(judge, _files(judge, root, plan))
-    if files is None:
-        stamp.forget(home, plan)
-        return False
+    folders = _folders(judge, root)
+    absent = [*judge.absent_words(), *judge.code.absent]
+    appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
+    files = None if appeared or _sources_changed(judge) else _settled(judge, _files(judge, root, plan))
     size = os.path.getsize(ledger)
     with open(ledger, "rb") as file:
         file.seek(max(size - TAIL, 0))
         tail = file.read()
+    if files is None or position.hash.encode() not in tail:
+        stamp.forget(home, plan)
+        return False
     names = {*state.settings.env, *(name for spec in state.artifacts.values() for name in spec.env)}
     stamp.write(
         home,
@@ -47,12 +59,8 @@ def leave(
         ledgers=[(os.path.relpath(ledger, root), size, tail)],
         env={name: environ.get(name) for name in names},
         files=files,
-        folders=_folders(judge, root),
-        absent=[
-            p
-            for p in (*judge.absent_words(), *judge.code.absent, *CONFIGS)
-            if not os.path.lexists(os.path.join(root, p))
-        ],
+        folders=folders,
+        absent=[*absent, *(p for p in CONFIGS if not os.path.lexists(os.path.join(root, p)))],
     )
     return True
 
@@ -62,6 +70,15 @@ def _all_is_well(judge: Judge) -> bool:
     quiet = not (state.claims or state.failed or state.uncertain or state.skipped)
     ended = state.run is None or state.run.status == "completed"
     return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
+
+
+def _sources_changed(judge: Judge) -> bool:
+    """Whether a pattern matches other files now than when it was judged."""
+    return any(
+        not set(judge.observer.expand(spec.sources)) <= set(judge.now[a].sources)
+        for a, spec in judge.state.artifacts.items()
+        if spec.sources and a in judge.now
+    )
 
 
 def _files(judge: Judge, root: str, plan: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
@@ -124,12 +124,13 @@ class Blobs:
         """Whether there are so many packs that sweeping is due."""
         return len(self._packs()) >= MANY_PACKS
 
-    def sweep(self, live: set[str], *, dry_run: bool) -> Swept:
-        """Delete every blob that is not named. Not while anybody writes: what they found here must stay."""
+    def sweep(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Swept:
+        """Delete every blob that is not needed. Not while anybody writes: what they found here must stay."""
         self.close()
         if not os.path.isdir(self.folder):
             return Swept(0, 0, 0)
         with self._alone():
+            live = needed()
             self._forget()
             self._learn()
             dead = {name: size for name, size in self.names() if name not in live}

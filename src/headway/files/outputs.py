@@ -185,6 +185,13 @@ class Outputs:
                     )
             parent = os.path.dirname(parent)
 
+    def clear(self, path: str) -> None:
+        """A path for a recipe to begin with: nothing there, or an empty folder where it produces one."""
+        self.remove(path)
+        if path.endswith("/"):
+            self.make_parents(path)
+            os.makedirs(self._full(path), exist_ok=True)
+
     def remove(self, path: str) -> None:
         """Take away what stands at an output path, after its bytes were kept."""
         full = self._full(path.rstrip("/"))

@@ -60,8 +60,14 @@ class Lines:
             "output_modified": "was edited since it was made",
             "untracked_output": "was there before it was ever made",
             "effects_uncertain": "has effects elsewhere and was interrupted",
+            "adopted_edit": "is what somebody accepted, and out of date now",
+            "edit_not_verified": "was edited, and verify does not agree with the edit",
         }.get(code, code)
-        self._say(self._screen.style(f"{names}: {what}. Nothing was touched. Decide: {'  or  '.join(flags)}", "yellow"))
+        self._say(
+            self._screen.style(
+                f"{names}: {what}. It was not touched. Decide: {'  or  '.join(map(_command, flags))}", "yellow"
+            )
+        )
 
     def _receipt(self, result: RunResult) -> str:
         if result.status == "completed" and not (result.made or result.restored or result.reused or result.accepted):
@@ -92,6 +98,10 @@ class Lines:
     def _line(self, outcome: str, artifact_id: str, took: str, text: str) -> None:
         word = self._screen.style(f"{outcome:<8}", STYLE.get(outcome, "dim"))
         self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
+
+
+def _command(flag: str) -> str:
+    return f"headway run {flag}" if flag.startswith("-") else flag
 
 
 def _count(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import NotFound, UsageError
@@ -23,6 +24,18 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
     parser.add_argument("--plan", metavar="FILE", help="the plan file (default: headway.yaml, else the latest plan)")
     parser.add_argument("--plan-id", metavar="ID", help="a saved plan by its id")
+
+
+def at_least(lowest: int, kind: type = int) -> Callable[[str], Any]:
+    """A number that is not smaller than this."""
+
+    def number(text: str) -> Any:
+        value = kind(text)
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"{text} is less than {lowest}")
+        return value
+
+    return number
 
 
 def add_by(parser: argparse.ArgumentParser) -> None:

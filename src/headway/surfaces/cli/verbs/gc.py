@@ -6,14 +6,18 @@ import argparse
 from typing import Any
 
 from headway.engine.gc import KEEP_DAYS, sweep
-from headway.surfaces.cli.options import add_json, add_project, project_of
+from headway.surfaces.cli.options import add_json, add_project, at_least, project_of
 from headway.surfaces.cli.screen import Screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", "-n", action="store_true", help="say what would be freed")
     parser.add_argument(
-        "--keep-days", type=float, default=KEEP_DAYS, metavar="N", help="keep older outputs this long (default: 30)"
+        "--keep-days",
+        type=at_least(0, float),
+        default=KEEP_DAYS,
+        metavar="N",
+        help="keep older outputs this long (default: 30)",
     )
     add_project(parser)
     add_json(parser)

@@ -14,7 +14,7 @@ from typing import Any
 from headway.engine.result import Options
 from headway.surfaces.cli.lines import Lines
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_json, add_plan, at_least, project_of
 from headway.surfaces.cli.screen import Screen
 from headway.work import Meant, Work
 
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--show-plan", "--dry-run", dest="preview", action="store_true", help="say what would be made"
     )
-    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="how many at once (default: cores)")
-    parser.add_argument("--limit", type=int, metavar="N", help="make at most N artifacts")
+    parser.add_argument("-j", "--jobs", type=at_least(1), metavar="N", help="how many at once (default: cores)")
+    parser.add_argument("--limit", type=at_least(1), metavar="N", help="make at most N artifacts")
     parser.add_argument(
         "--until", action="extend", nargs="+", default=[], metavar="ID", help="this artifact and what it requires"
     )
@@ -37,10 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rerun-from", action="extend", nargs="+", default=[], metavar="ID", help="this one and all after it"
     )
-    parser.add_argument("--accept-edits", action="store_true", help="edited outputs count as they are")
-    parser.add_argument(
-        "--discard-edits", action="store_true", help="set edited outputs aside (they are kept as blobs)"
-    )
+    edits = parser.add_mutually_exclusive_group()
+    edits.add_argument("--accept-edits", action="store_true", help="edited outputs count as they are")
+    edits.add_argument("--discard-edits", action="store_true", help="set edited outputs aside (they are kept as blobs)")
     parser.add_argument("--reason", default="", help="why, for the record")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after a failure: the default")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
@@ -48,7 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="K=V", help="a variable of the plan, for this run on"
     )
     parser.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
-    parser.add_argument("--max-time", type=float, metavar="S", help="start nothing after this many seconds")
+    parser.add_argument(
+        "--max-time", type=at_least(0, float), metavar="S", help="start nothing after this many seconds"
+    )
     parser.add_argument(
         "--fresh", action="store_true", help="the plan becomes what its file says, whatever it has become since"
     )

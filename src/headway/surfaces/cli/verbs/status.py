@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.freshness import EDITS
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of
 from headway.surfaces.cli.screen import Screen
@@ -36,5 +37,15 @@ def run(args: Any, screen: Screen) -> int:
             f"  {sign} {artifact_id:<{width}}  {screen.style(text, 'red' if found['error'] else 'dim')}".rstrip()
         )
     open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale"]
-    screen.say("Everything is up to date." if not open_ else f"{len(open_)} to make at most. Next: headway run")
+    screen.say(_summary(artifacts, open_))
     return 1 if args.check and open_ else 0
+
+
+def _summary(artifacts: dict[str, Any], open_: list[str]) -> str:
+    """What is to be done, in a line."""
+    edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
+    if edited:
+        return f"{edited[0]} is yours to decide. Next: headway run --accept-edits, or headway run --discard-edits"
+    if any(artifacts[a]["reason"]["code"] == "in_progress" for a in open_):
+        return f"{len(open_)} to make at most. A run is under way."
+    return f"{len(open_)} to make at most. Next: headway run" if open_ else "Everything is up to date."

@@ -30,6 +30,8 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(f"  now: {reason.get('now', '')}")
     if found["error"]:
         screen.say(screen.style(f"  last error: {found['error']['message']}", "red"))
+        for line in found["error"]["output"].splitlines():
+            screen.say(f"  | {line}")
     for root in found["root_causes"]:
         if root["artifact"] != artifact_id:
             screen.say(f"  began with {root['artifact']}: {root['text']}")

@@ -1,0 +1,319 @@
+"""Ctrl-C, SIGTERM, kill -9: the same command goes on. Nothing completed is made again; the bytes come out the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from headway.project import Project
+from tests.bench import Bench
+from tests.processes import finish, processes, soon, start
+
+NAMES = [f"{chain}{number}" for number in range(5) for chain in "ab"]
+
+
+def long_plan(root: Path) -> None:
+    """Two chains of five commands that take a moment, count how often they began, and write in two steps."""
+    root.mkdir(exist_ok=True)
+    lines = ["id: p", "goal: g", "artifacts:"]
+    for name in NAMES:
+        before = f"{name[0]}{int(name[1]) - 1}" if name[1] != "0" else ""
+        given = f"cat {{inputs.{before}}}" if before else "echo start"
+        steps = ["mkdir -p began", f"echo x >> began/{name}", f"echo {name} > {{output}}", "sleep 0.06"]
+        command = "; ".join([*steps, f"{given} >> {{output}}"])
+        keys = [f"requires: [{before}]", f"produces: out/{name}.txt", f'run: "{command}"']
+        lines += [f"  {name}:", *(f"    {key}" for key in keys)]
+    (root / "headway.yaml").write_text("\n".join(lines) + "\n")
+
+
+def outputs(root: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((root / "out").iterdir())}
+
+
+def began(root: Path) -> dict[str, int]:
+    """How often each of them was begun."""
+    found = {path.name: len(path.read_text().split()) for path in (root / "began").glob("*")}
+    return {name: found.get(name, 0) for name in NAMES}
+
+
+def over_or_far_enough(process: subprocess.Popen[str], root: Path, starts: int) -> bool:
+    return process.poll() is not None or sum(began(root).values()) >= starts
+
+
+def completed(root: Path) -> set[str]:
+    found = Project(root).store.folder("p").load()
+    return set(found.state.completed) if found is not None else set()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What an uninterrupted run makes."""
+    root = tmp_path_factory.mktemp("whole") / "p"
+    long_plan(root)
+    assert finish(start(root, "-j2"))[0] == 0
+    return outputs(root)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130), (signal.SIGINT, 130)], ids=["kill", "term", "int"]
+)
+def test_a_run_that_is_stopped_again_and_again_gets_done(
+    tmp_path: Path, expected: dict[str, str], number: signal.Signals, code: int
+) -> None:
+    """At whatever moment: what was completed is not made again, and the bytes are those of an uninterrupted run."""
+    root, chance = tmp_path / "p", random.Random(number)
+    long_plan(root)
+    for _ in range(20):
+        done = completed(root)
+        before = began(root)
+        process = start(root, "-j2")
+        until = sum(before.values()) + chance.randrange(1, 4)
+        assert soon(partial(over_or_far_enough, process, root, until))
+        process.send_signal(number)
+        ended, _, err = finish(process)
+        assert ended in (code, 0), err
+        assert all(began(root)[name] == before[name] for name in done)
+        if ended == 0:
+            break
+    assert finish(start(root, "-j2"))[0] == 0
+    assert outputs(root) == expected
+    assert finish(start(root))[1] == "Nothing to do: 10 artifacts are up to date.\n"
+
+
+def test_what_a_dead_scheduler_left_running_is_ended(tmp_path: Path) -> None:
+    """The commands of a run that was killed are orphans; the next run ends them before it begins."""
+    mark = f"8{os.getpid()}.5"
+    (tmp_path / "headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        f"  a: {{produces: a.txt, run: 'test -f go || {{ touch began; sleep {mark}; }}; echo a > {{output}}'}}\n"
+    )
+    process = start(tmp_path)
+    assert soon(lambda: (tmp_path / "began").exists() and processes(f"sleep\0{mark}"))
+    process.kill()
+    finish(process)
+    assert processes(mark)
+    (tmp_path / "go").write_text("")
+    assert finish(start(tmp_path))[0] == 0
+    assert soon(lambda: not processes(mark))
+
+
+def test_what_is_left_of_a_command_that_itself_has_ended_is_ended_too(tmp_path: Path) -> None:
+    """A child in the background outlives its shell; it belongs to the same attempt."""
+    mark = f"8{os.getpid()}.6"
+    (tmp_path / "headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        f"  a: {{produces: a.txt, run: 'sleep {mark} & test -f go || {{ touch began; sleep {mark}; }};"
+        " echo a > {output}'}\n"
+    )
+    process = start(tmp_path)
+    assert soon(lambda: (tmp_path / "began").exists() and len(processes(f"sleep\0{mark}")) == 2)
+    process.kill()
+    finish(process)
+    shell = next(pid for pid in processes(mark) if b"/bin/sh" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(shell, signal.SIGKILL)
+    (tmp_path / "go").write_text("")
+    assert finish(start(tmp_path))[0] == 0
+    assert soon(lambda: not processes(mark))
+
+
+def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
+    """What is in flight is ended, and the exit code is 130."""
+    mark = f"8{os.getpid()}.7"
+    (tmp_path / "headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  a: {produces: a.txt, run: 'echo a > {output}'}\n"
+        f"  b: {{requires: [a], produces: b.txt, run: 'touch began; sleep {mark}'}}\n"
+    )
+    process = start(tmp_path, "--json")
+    assert soon((tmp_path / "began").exists)
+    process.send_signal(signal.SIGINT)
+    code, out, _ = finish(process)
+    document = json.loads(out)
+    assert (code, document["status"], document["made"]) == (130, "interrupted", ["a"])
+    assert document["paused"]["resume"] == "headway run"
+    assert soon(lambda: not processes(mark))
+
+
+def test_a_second_run_is_told_who_is_at_it(tmp_path: Path) -> None:
+    """Exit 75, naming the process; nothing is made twice."""
+    (tmp_path / "headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  a: {produces: a.txt, run: 'echo x >> began; while ! test -f go; do sleep 0.02; done; echo a > {output}'}\n"
+    )
+    first = start(tmp_path)
+    assert soon((tmp_path / "began").exists)
+    code, _, err = finish(start(tmp_path))
+    assert code == 75
+    assert f"pid: {first.pid}" in err
+    (tmp_path / "go").write_text("")
+    assert finish(first)[0] == 0
+    assert (tmp_path / "began").read_text() == "x\n"
+
+
+def test_status_can_be_asked_while_a_run_is_on(tmp_path: Path) -> None:
+    """Reading takes no lock; the last run's plan can be changed meanwhile, except what is being made."""
+    plan = (
+        "id: p\ngoal: g\nartifacts:\n"
+        "  a: {produces: a.txt, run: 'touch began; while ! test -f go; do sleep 0.02; done; echo a > {output}'}\n"
+        "  b: {requires: [a], produces: b.txt, run: 'echo b > {output}'}\n"
+    )
+    (tmp_path / "headway.yaml").write_text(plan)
+    first = start(tmp_path)
+    assert soon((tmp_path / "began").exists)
+    status = subprocess.run(
+        [*first.args[:3], "status", "--json"],  # type: ignore[index]  # a list
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    artifacts = json.loads(status.stdout)["artifacts"]
+    assert [artifacts[a]["status"] for a in "ab"] == ["in_progress", "pending"]
+    (tmp_path / "go").write_text("")
+    assert finish(first)[0] == 0
+
+
+# Effects elsewhere.
+
+
+def external(root: Path, command: str) -> None:
+    (root / "headway.yaml").write_text(
+        f"id: p\ngoal: g\nartifacts:\n  mail: {{produces: sent.txt, effects: external, run: '{command}'}}\n"
+        "  other: {produces: other.txt, run: 'echo o > {output}'}\n"
+    )
+
+
+SEND = "echo x >> sent.log; test -f go || { touch began; sleep 60; }; echo sent > {output}"
+
+
+def killed_while_sending(root: Path, command: str) -> None:
+    external(root, command)
+    process = start(root, "-j1")
+    assert soon((root / "began").exists)
+    process.kill()
+    finish(process)
+    (root / "go").write_text("")
+
+
+def test_what_has_effects_elsewhere_is_not_silently_done_again(tmp_path: Path) -> None:
+    """Nobody knows whether the mail went out: the user decides, and the rest is made."""
+    killed_while_sending(tmp_path, SEND)
+    code, out, _ = finish(start(tmp_path, "--json"))
+    document = json.loads(out)
+    assert (code, document["made"], document["decisions"][0]["code"]) == (3, ["other"], "effects_uncertain")
+    assert (tmp_path / "sent.log").read_text() == "x\n"
+    assert "--rerun mail" in document["decisions"][0]["flags"]
+    assert finish(start(tmp_path, "--rerun", "mail"))[0] == 0
+    assert (tmp_path / "sent.log").read_text() == "x\nx\n"
+
+
+def test_what_uses_its_key_is_done_again(tmp_path: Path) -> None:
+    """The same attempt has the same key, so whoever gets it twice does it once."""
+    killed_while_sending(tmp_path, SEND.replace("echo x", "echo $HEADWAY_IDEMPOTENCY_KEY"))
+    assert finish(start(tmp_path))[0] == 0
+    first, second = (tmp_path / "sent.log").read_text().split()
+    assert first == second
+
+
+def test_what_has_effects_elsewhere_is_never_taken_over(bench: Bench) -> None:
+    """It was done for something else then."""
+    bench.plan(a={"effects": "external", "contract": "1"})
+    bench.run()
+    bench.change("a", contract="2")
+    bench.run()
+    bench.change("a", contract="1")
+    assert bench.run().log == ["made a"]
+
+
+# What a kill leaves, step by step.
+
+
+def killed(bench: Bench, during: str, *, half: str = "half") -> None:
+    """Kill a run while it makes an artifact: the files are as they are at that moment."""
+    copy = bench.root.with_name("killed")
+
+    def make(ctx: object) -> str:
+        bench.edit(during, half)
+        shutil.copytree(bench.root, copy, symlinks=True)
+        raise RuntimeError("too late")
+
+    own = bench.recipes.get(during)
+    bench.makes(during, make)
+    bench.run()
+    shutil.rmtree(bench.root)
+    copy.rename(bench.root)
+    bench.recipes.pop(during)
+    if own is not None:
+        bench.makes(during, own)
+
+
+def test_after_a_kill_the_next_run_goes_on(bench: Bench) -> None:
+    """What the attempt left is replaced without a question, after it was kept."""
+    bench.plan("a -> b -> c")
+    killed(bench, "b")
+    assert bench.stale() == {"b": "interrupted", "c": "never_made"}
+    assert bench.run().log == ["made b", "made c"]
+    assert bench.blob(bench.events("edit_preserved")[0].event.outputs[0].digest) == b"half"  # type: ignore[attr-defined]  # its type was asked for
+
+
+def test_after_a_kill_the_plan_can_be_changed(bench: Bench) -> None:
+    """The claims of a scheduler that died hold up nobody."""
+    bench.plan("a -> b")
+    killed(bench, "a")
+    bench.change("a", version="2")
+    assert bench.run().log == ["made a", "made b"]
+
+
+def test_a_question_is_not_forgotten_by_a_kill(bench: Bench) -> None:
+    """An edit that was held when the run was killed is still an edit."""
+    bench.plan("a; b")
+    bench.run()
+    bench.edit("b", "mine")
+    bench.change("a", version="2")
+    killed(bench, "a")
+    assert bench.run().did == {"made a", "held b"}
+    assert bench.out("b") == "mine"
+
+
+def test_what_was_completed_before_a_kill_is_not_in_doubt(bench: Bench) -> None:
+    """Somebody who edits it afterwards is asked."""
+    bench.plan("a -> b")
+    killed(bench, "b")
+    bench.edit("a", "mine")
+    assert bench.run().log == ["held a"]
+
+
+def test_a_part_run_after_a_kill_does_not_forget_the_rest(bench: Bench) -> None:
+    """What the dead run had announced may hold its bytes, however much later it is looked at."""
+    bench.plan("a; b; c")
+    killed(bench, "a")
+    bench.edit("b", "torn")
+    assert bench.run("c").log == ["made c"]
+    assert bench.run().log == ["made a", "made b"]
+
+
+def test_a_run_that_was_killed_at_its_very_end_is_closed_by_the_next(bench: Bench) -> None:
+    """With nothing to make, somebody still has to say that it is over."""
+    bench.plan("a")
+    bench.run()
+    ledger = bench.path(".headway/plans/plan/ledger.jsonl")
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    cut = next(i for i, line in enumerate(lines) if b'"run_completed"' in line)
+    ledger.write_bytes(b"".join(lines[:cut]))
+    for name in ("head", "plan.json", "plan.md"):
+        bench.path(f".headway/plans/plan/{name}").unlink()
+    shutil.rmtree(bench.path(".headway/plans/plan/export"))
+    assert bench.status()["status"] == "in_progress"
+    assert bench.run().log == []
+    assert bench.status()["status"] == "complete"
+    size = ledger.stat().st_size
+    bench.run()
+    assert ledger.stat().st_size == size

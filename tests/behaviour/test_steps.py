@@ -1,0 +1,122 @@
+"""`ctx.step`: a part of a function is on record when it returns, and an attempt after a crash takes it from there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from headway.engine.recipes.function import Context
+from tests.bench import Bench
+
+
+def test_a_step_is_called_once_across_attempts(bench: Bench) -> None:
+    """The second attempt takes what the first one recorded."""
+    calls: list[str] = []
+
+    def expensive(number: int) -> dict[str, int]:
+        calls.append(f"expensive {number}")
+        return {"number": number}
+
+    def make(ctx: Context) -> str:
+        first = ctx.step("one", expensive, 1)
+        second = ctx.step("two", expensive, number=2)
+        if len(calls) == 2:
+            raise RuntimeError("after the steps")
+        return f"{first['number']}{second['number']}"
+
+    bench.plan("a")
+    bench.makes("a", make)
+    assert bench.run().log == ["failed a"]
+    calls.append("between")
+    assert bench.run().log == ["made a"]
+    assert (calls, bench.out("a")) == (["expensive 1", "expensive 2", "between"], "12")
+    assert bench.state().steps == {}
+
+
+def test_a_step_in_a_loop_is_told_apart_by_its_turn(bench: Bench) -> None:
+    """The same name twice is two steps."""
+    calls: list[int] = []
+
+    def square(number: int) -> int:
+        calls.append(number)
+        return number * number
+
+    def make(ctx: Context) -> str:
+        values = [ctx.step("square", square, number) for number in (1, 2, 3)]
+        if len(calls) == 3:
+            calls.append(0)
+            raise RuntimeError("once")
+        return str(values)
+
+    bench.plan("a")
+    bench.makes("a", make)
+    bench.run()
+    bench.run()
+    assert (calls, bench.out("a")) == ([1, 2, 3, 0], "[1, 4, 9]")
+
+
+def test_a_step_of_other_inputs_is_called_again(bench: Bench) -> None:
+    """What is on record counts only for the same inputs and code."""
+    calls: list[str] = []
+    bench.write("src.txt", "1")
+
+    def make(ctx: Context) -> str:
+        text = ctx.sources[0].read_text()
+        ctx.step("read", lambda: calls.append(text))
+        if len(calls) == 1:
+            raise RuntimeError("once")
+        return text
+
+    bench.plan(a={"sources": ["src.txt"]})
+    bench.makes("a", make)
+    bench.run()
+    bench.write("src.txt", "2")
+    bench.run()
+    assert calls == ["1", "2"]
+
+
+def test_a_large_result_is_kept_as_a_blob(bench: Bench) -> None:
+    """The ledger stays small."""
+    attempts: list[int] = []
+
+    def make(ctx: Context) -> str:
+        text = ctx.step("big", lambda: "x" * 100_000)
+        attempts.append(len(text))
+        if len(attempts) == 1:
+            raise RuntimeError("once")
+        return str(text)
+
+    bench.plan("a")
+    bench.makes("a", make)
+    bench.run()
+    assert bench.path(".headway/plans/plan/ledger.jsonl").stat().st_size < 20_000
+    assert bench.run().log == ["made a"]
+    assert attempts == [100_000, 100_000]
+
+
+def test_a_result_that_cannot_be_recorded_fails_the_artifact(bench: Bench) -> None:
+    """By its error."""
+    bench.plan("a")
+    bench.makes("a", lambda ctx: ctx.step("odd", object))
+    assert "object" in bench.run().result.failed["a"]
+
+
+def test_a_step_survives_the_death_of_the_process(tmp_path: Path) -> None:
+    """A kill right after the step costs what came after it."""
+    (tmp_path / "tasks.py").write_text(
+        "import os\n"
+        "def once():\n"
+        "    open('calls', 'a').write('x')\n"
+        "    return 'value'\n"
+        "def make(ctx):\n"
+        "    value = ctx.step('once', once)\n"
+        "    if not os.path.exists('go'): os._exit(9)\n"
+        "    return value\n"
+    )
+    (tmp_path / "headway.yaml").write_text("id: p\ngoal: g\nartifacts:\n  a: {make: 'tasks:make', produces: a.txt}\n")
+    command = [sys.executable, "-m", "headway", "run"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 9
+    (tmp_path / "go").write_text("")
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert ((tmp_path / "calls").read_text(), (tmp_path / "a.txt").read_text()) == ("x", "value")
