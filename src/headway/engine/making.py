@@ -120,7 +120,7 @@ class Workshop:
     def _exists(self, path: str) -> bool:
         """Whether something was written there; a folder that is still empty is nothing."""
         full = os.path.join(self.root, path)
-        return any(os.scandir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
+        return bool(os.listdir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
 
     def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Output]]:
         """Put what a function returned where it belongs: the text of one without files, and what was written."""
