@@ -1,0 +1,114 @@
+"""A run that was killed with -9 holds nobody up: not the next run, not an edit of the plan, not a reset."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PLAN = """\
+id: killed
+goal: Survive
+artifacts:
+  first:
+    produces: first.txt
+    run: "echo first >> made.log; echo first > {output}"
+  slow:
+    requires: [first]
+    produces: slow.txt
+    run: "echo slow >> made.log; echo half > {output}; sleep 30; echo whole > {output}"
+"""
+HEADWAY = [sys.executable, "-m", "headway"]
+
+
+def headway(*words: str) -> subprocess.CompletedProcess[str]:
+    """A command line as a process of its own."""
+    return subprocess.run([*HEADWAY, *words], capture_output=True, text=True, check=False)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Look until it is so; a minute is for machines that are busy."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose run was killed while `slow` was being made."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "headway.yaml").write_text(PLAN)
+    run = subprocess.Popen([*HEADWAY, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for((tmp_path / "slow.txt").exists)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    return tmp_path
+
+
+def quick(root: Path) -> None:
+    """Make the slow artifact quick."""
+    (root / "headway.yaml").write_text(PLAN.replace("sleep 30; ", ""))
+
+
+def test_the_plan_file_can_be_edited_and_the_run_goes_on(killed: Path) -> None:
+    """The claim of the dead run is given back, its command is ended, and nothing complete is made again."""
+    quick(killed)
+    done = headway("run")
+    assert (done.returncode, "made     slow" in done.stdout) == (0, True)
+    assert (killed / "slow.txt").read_text() == "whole\n"
+    assert (killed / "made.log").read_text().split() == ["first", "slow", "slow"]
+
+
+def test_status_says_that_it_was_interrupted_and_writes_nothing(killed: Path) -> None:
+    """Reading judges the plan as the next run will, with an edited file, too."""
+    ledger = killed / ".headway/plans/killed/ledger.jsonl"
+    before = ledger.read_bytes()
+    assert "interrupted before" in headway("status").stdout
+    quick(killed)
+    assert headway("status").returncode == 0
+    assert ledger.read_bytes() == before
+
+
+def test_the_plan_can_be_reset(killed: Path) -> None:
+    """Nobody has to be stopped who is not there."""
+    assert headway("reset", "--all").returncode == 0
+    quick(killed)
+    assert headway("run").returncode == 0
+
+
+def test_the_orphan_of_a_dead_run_is_ended(killed: Path) -> None:
+    """A command that outlived its scheduler must not write over what the next run makes."""
+    quick(killed)
+    assert headway("run").returncode == 0
+    assert not [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and works_in(entry, killed)]
+
+
+def works_in(process: Path, folder: Path) -> bool:
+    """Whether a process other than this one has its working directory there."""
+    try:
+        return (process / "cwd").resolve() == folder.resolve() and process.name != str(os.getpid())
+    except OSError:
+        return False
+
+
+def test_somebody_elses_run_is_shown_as_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a run lives, status says so, and a second run is refused, naming its holder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "headway.yaml").write_text(PLAN)
+    run = subprocess.Popen([*HEADWAY, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for((tmp_path / "slow.txt").exists)
+        assert "being made now" in headway("status").stdout
+        second = headway("run")
+        assert (second.returncode, str(run.pid) in second.stderr) == (75, True)
+    finally:
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(30) == 130
+    assert headway("status").returncode == 0

@@ -1,0 +1,141 @@
+"""What a recipe reads counts, whoever changes it and whenever; what it leaves behind does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway import Context, Plan
+from headway.surfaces.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every project here is a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def plan_with(**variables: Any) -> Plan:
+    """One function that reads a variable, and one that reads none."""
+    plan = Plan("Variables", id="variables", vars=variables)
+
+    @plan.artifact(produces="reads.txt")
+    def reads(ctx: Context) -> str:
+        return str(ctx.vars["title"])
+
+    @plan.artifact(produces="does_not.txt")
+    def does_not(ctx: Context) -> str:
+        return ctx.id
+
+    return plan
+
+
+def test_a_variable_that_a_function_reads_counts() -> None:
+    """A changed variable makes functions that read any of them again, and no others."""
+    plan_with(title="One").run()
+    assert plan_with(title="Two").run().made == ["reads"]
+    assert Path("reads.txt").read_text() == "Two"
+    assert plan_with(title="One").run().reused == ["reads"]
+
+
+def test_a_script_that_is_edited_while_it_runs_is_not_taken_for_written() -> None:
+    """Somebody's edit during the run makes it stale at once, and later edits still count."""
+    Path("gen.py").write_text("import pathlib, sys, time\npathlib.Path(sys.argv[1]).write_text('1')\n")
+    Path("headway.yaml").write_text(
+        "id: gen\ngoal: g\nartifacts:\n  a:\n    produces: a.txt\n"
+        f"    run: \"{sys.executable} gen.py {{output}}; test -e once || (touch once; echo '# x' | tee -a gen.py)\"\n"
+    )
+    assert main(["run"]) == 1
+    assert main(["run"]) == 0
+    Path("gen.py").write_text("import pathlib, sys\npathlib.Path(sys.argv[1]).write_text('2')\n")
+    assert main(["run"]) == 0
+    assert Path("a.txt").read_text() == "2"
+
+
+def test_an_edit_that_was_set_aside_can_be_brought_back() -> None:
+    """What a person wrote is never lost: restore finds it, by its event or as the newest that differs."""
+    assert main(["init"]) == 0
+    assert main(["run"]) == 0
+    Path("build/report.md").write_text("my hand work\n")
+    assert main(["run", "--discard-edits"]) == 0
+    assert Path("build/report.md").read_text() != "my hand work\n"
+    assert main(["restore", "report"]) == 0
+    assert Path("build/report.md").read_text() == "my hand work\n"
+
+
+@pytest.mark.parametrize("path", ["n.txt", "d/"])
+def test_a_retry_begins_with_nothing_of_the_attempt_before(path: str) -> None:
+    """Appending to an output does not pile up over attempts."""
+    target = "{output}" if path == "n.txt" else "{output}/n"
+    plan = Plan("Retry", id="retry")
+    plan.add("a", produces=path, retry=2, run=f"echo x >> {target}; test -e seen || (touch seen; exit 1)")
+    plan.run()
+    assert Path("n.txt" if path == "n.txt" else "d/n").read_text() == "x\n"
+
+
+def test_a_folder_does_not_keep_files_of_earlier_runs() -> None:
+    """A folder output is what its recipe writes now."""
+    Path("in").mkdir()
+    for name in ("a", "b"):
+        Path(f"in/{name}.txt").write_text(name)
+    plan = Plan("Folder", id="folder")
+    plan.add("split", sources=["in/*.txt"], produces="out/", run="cp in/*.txt {output}")
+    plan.run()
+    Path("in/b.txt").unlink()
+    plan.run()
+    assert sorted(p.name for p in Path("out").iterdir()) == ["a.txt"]
+
+
+def test_a_step_gives_the_same_before_a_crash_and_after_it() -> None:
+    """Bytes stay bytes; anything else is what its JSON form is, the first time, too."""
+    seen: list[Any] = []
+    tries: list[int] = []
+    plan = Plan("Steps", id="steps")
+
+    def make(ctx: Context) -> str:
+        seen.append(
+            (
+                ctx.step("raw", lambda: b"\x00\xff"),
+                ctx.step("pair", lambda: (1, 2)),
+                ctx.step("big", lambda: "x" * 9000),
+            )
+        )
+        tries.append(1)
+        if len(tries) == 1:
+            raise RuntimeError("crash")
+        return "done"
+
+    plan.add("it", make=make, version="1", retry=2)
+    plan.run()
+    assert seen == [(b"\x00\xff", [1, 2], "x" * 9000)] * 2
+
+
+def test_arguments_without_a_json_form_are_only_called_by_their_program() -> None:
+    """The command line refuses to call a function with a stand-in for its argument."""
+    Path("odd.py").write_text(
+        "from headway import Plan\nplan = Plan('Odd', id='odd')\n"
+        "def make(names):\n    return repr(sorted(names))\n"
+        "plan.add('it', make=make, args={'names': {'b', 'a'}}, produces='it.txt')\n"
+        "if __name__ == '__main__':\n    plan.run()\n"
+    )
+    subprocess.run([sys.executable, "odd.py"], check=True)
+    assert Path("it.txt").read_text() == "['a', 'b']"
+    assert main(["run", "--plan-id", "odd", "--rerun", "it"]) == 1
+    assert Path("it.txt").read_text() == "['a', 'b']"
+
+
+def test_a_plan_file_below_the_root_is_found_from_where_one_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for a stamp leaves the current folder alone."""
+    Path("headway.yaml").write_text("id: top\ngoal: g\nartifacts:\n  a: {produces: a.txt, run: 'echo a > {output}'}\n")
+    Path("sub").mkdir()
+    Path("sub/p.yaml").write_text("id: sub\ngoal: g\nartifacts:\n  b: {produces: b.txt, run: 'echo b > {output}'}\n")
+    monkeypatch.chdir("sub")
+    command = [sys.executable, "-m", "headway", "run", "--plan", "p.yaml"]
+    for _ in range(3):
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    Path("p.yaml").write_text(Path("p.yaml").read_text().replace("echo b", "echo c"))
+    assert b"made     b" in subprocess.run(command, capture_output=True, check=False).stdout
