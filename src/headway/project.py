@@ -44,9 +44,18 @@ from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
 
+if TYPE_CHECKING:
+    from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
+
 DEAD = "its run ended without a word"
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
+
+
+class _Named(msgspec.Struct):
+    """What names a plan in a JSON file: the rest is passed over."""
+
+    id: str = ""
 
 
 class Saved(NamedTuple):
@@ -68,6 +77,7 @@ class Project:
         self.home = os.path.join(self.root, HOME)
         self.by = by
         self._disk = disk
+        self._parsed: tuple[tuple[str, str], ParsedPlan] | None = None
         self.blobs = Blobs(os.path.join(self.home, "blobs"), disk=disk)
         self.store = PlanStore(os.path.join(self.home, "plans"), blobs=self.blobs, disk=disk, notice=notice)
         with suppress(DamageError):  # the ledgers stand without it; a newer format is refused before anything is read
@@ -162,6 +172,15 @@ class Project:
         names = (os.path.join(self.root, name) for name in PLAN_FILES)
         return next((path for path in names if os.path.isfile(path)), None)
 
+    def parse(self, data: bytes, name: str) -> ParsedPlan:
+        """A plan file, read once however often it is asked about."""
+        from headway.files.planfile import parse_plan
+
+        key = (name, digest(data))
+        if self._parsed is None or self._parsed[0] != key:
+            self._parsed = (key, parse_plan(data, name=name))
+        return self._parsed[1]
+
     def read_plan_file(self, path: str) -> tuple[bytes, str]:
         """The bytes of a plan file, and how it is recorded."""
         return read_given(path), self._shown(path)
@@ -206,11 +225,8 @@ class Project:
 
         With `draft`, problems are reported and do not prevent saving; without, they refuse it.
         """
-        from headway.files.planfile import parse_plan
-
-        data = read_given(path)
-        name = self._shown(path)
-        parsed = parse_plan(data, name=name)
+        data, name = self.read_plan_file(path)
+        parsed = self.parse(data, name)
         if parsed.plan is None or (parsed.problems and not draft):
             raise PlanInvalid(parsed.problems, where=name)
         return self.take_in(
@@ -445,13 +461,15 @@ class Project:
         if path.partition(":")[0].endswith(".py"):
             return self._id_of_python(path)
         data = read_given(path)
-        plain = _ID_LINE.search(data) if not path.endswith(".json") else None
-        if plain:
+        if path.endswith(".json"):
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                named = msgspec.json.decode(data, type=_Named).id
+                if named and not plan_id_problem(named):
+                    return named
+        elif plain := _ID_LINE.search(data):
             return plain.group(2).decode()
-        from headway.files.planfile import parse_plan
-
         name = self._shown(path)
-        parsed = parse_plan(data, name=name)
+        parsed = self.parse(data, name)
         if parsed.plan is None:
             raise PlanInvalid(parsed.problems, where=name)
         return self._plan_id(parsed.plan, None, name, parsed.problems)

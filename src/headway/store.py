@@ -27,7 +27,7 @@ from headway.errors import DamageError, HeadwayError, LedgerDamaged, NotFound, T
 from headway.files.blobs import Blobs
 from headway.ledger.file import FileLedger
 from headway.ledger.lock import FileLock
-from headway.ledger.writer import SMALL_STATE, Writer
+from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
 from headway.projections.plan_files import ALL, VIEWS, Left, PlanFiles
 from headway.projections.saved_execution import SavedExecution
 
@@ -163,7 +163,7 @@ class PlanFolder:
         if not seen or writer.state is None or writer.position is None:
             return []
         execution = SavedExecution(writer.state, writer.position)
-        important = bool(seen & CHECKPOINTS) or self.files.missing()
+        important = bool(seen & (CHECKPOINTS | ENDINGS)) or self.files.missing()
         if not self._is_due(execution) and (mid_run or not important):
             return []
         left = self.files.refresh(execution, ALL if important else VIEWS)

@@ -17,7 +17,7 @@ from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.freshness import Reason
 from headway.core.plan import ArtifactSpec, PlanSpec, Settings
-from headway.core.state import Completion, Failure, Proposal, State
+from headway.core.state import Completion, Failure, State
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
@@ -37,6 +37,7 @@ class Meant(NamedTuple):
     source: str = ""
     fresh: bool = False
     functions: Mapping[str, Callable[..., Any]] | None = None
+    execution: SavedExecution | None = None
 
 
 class Preview(NamedTuple):
@@ -75,12 +76,11 @@ class Work:
             return Meant(chosen)
         data, name = self.project.read_plan_file(path)
         source = digest(data)
-        known = self._proposal(chosen)
+        saved = self.project.store.folder(chosen).load()
+        known = saved.state.proposal if saved is not None else None
         if known is not None and (known.path, known.source) == (name, source) and not fresh:
-            return Meant(chosen)
-        from headway.files.planfile import parse_plan
-
-        parsed = parse_plan(data, name=name)
+            return Meant(chosen, execution=saved)
+        parsed = self.project.parse(data, name)
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
@@ -106,10 +106,18 @@ class Work:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
+        execution: SavedExecution | None = None,
     ) -> RunResult:
         """Make what is stale."""
-        asked = options or Options()
-        return self.session.run(plan_id, asked, reporter=reporter, functions=functions, loop=loop, stop=stop)
+        return self.session.run(
+            plan_id,
+            options or Options(),
+            reporter=reporter,
+            functions=functions,
+            loop=loop,
+            stop=stop,
+            execution=execution,
+        )
 
     def judge(
         self,
@@ -215,13 +223,6 @@ class Work:
             hint="headway log shows what was made, accepted or set aside, and when",
             code="restore.none",
         )
-
-    def _proposal(self, plan_id: str) -> Proposal | None:
-        found = self.project.store.folder(plan_id).load()
-        return found.state.proposal if found is not None else None
-
-    def _all_there(self, spec: ArtifactSpec) -> bool:
-        return bool(spec.produces) and all(os.path.lexists(os.path.join(self.project.root, p)) for p in spec.produces)
 
     def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
         settings = _with_variables(self.project.show(plan_id).state, variables)

@@ -59,7 +59,7 @@ def test_a_file_that_was_there_first_is_asked_about(bench: Bench) -> None:
 def test_an_empty_folder_is_nothing_that_anybody_wrote(bench: Bench) -> None:
     """A folder without files can be used without a question."""
     bench.path("dist").mkdir(parents=True)
-    bench.plan(a={"produces": ["dist/"], "run": "echo x > dist/x.txt"})
+    bench.plan(a={"produces": ["dist/"], "run": "mkdir -p dist; echo x > dist/x.txt"})
     assert bench.run().log == ["made a"]
 
 

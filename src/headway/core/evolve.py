@@ -89,6 +89,7 @@ def _embedded(state: State | None, record: ev.Record) -> State:
     taken.plan_id, taken.project_id = event.plan_id, event.project_id
     _drop_claims(taken)
     taken.open = _open_counts(taken)
+    taken.sound = False
     if event.type == ev.PlanRebuilt.type:
         taken.unverified = event.source
     if taken.run is not None and taken.run.status == "running":
@@ -120,10 +121,12 @@ _BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
 
 
 def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
+    state.sound = False
     state.goal = event.goal
 
 
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
+    state.sound = False
     state.settings = event.settings
 
 
@@ -132,6 +135,7 @@ def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
 
 
 def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
+    state.sound = False
     new = {spec.id: spec for spec in event.artifacts}
     if event.after is None:
         state.artifacts.update(new)
@@ -143,6 +147,7 @@ def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
 
 
 def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
+    state.sound = False
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
         state.artifacts[spec.id] = spec
@@ -152,6 +157,7 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
 
 
 def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
+    state.sound = False
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -162,6 +168,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
 
 
 def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
+    state.sound = False
     moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
     _insert(state, moved, event.after or "")
 
@@ -212,6 +219,7 @@ def _exported(state: State, event: ev.PlanExported, record: ev.Record) -> None:
 
 
 def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
+    state.sound = True
     for artifact_id in sorted(unfinished(state) - state.claims.keys()):
         state.uncertain.setdefault(artifact_id, 0)
     state.run = Run(

@@ -155,6 +155,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     goal: str = ""
     status: PlanStatus = "draft"
     version: int = 1
+    sound: bool = False
+    """A run found no problem in the structure, and it has not changed since."""
     created_at: str = ""
     created_by: str = ""
     updated_at: str = ""

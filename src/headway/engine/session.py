@@ -28,7 +28,6 @@ from headway.files.outputs import LARGEST, Outputs
 from headway.ledger.lock import FileLock
 from headway.ledger.scan import START
 from headway.ledger.writer import Writer
-from headway.projections.plan_files import CHECKPOINT, VIEWS
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder, PlanStore
 
@@ -156,11 +155,15 @@ class Session:
         functions: Mapping[str, Function] | None = None,
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
+        execution: SavedExecution | None = None,
     ) -> RunResult:
-        """Make what is stale of a plan. With nothing to do, nothing is written and no lock is taken."""
+        """Make what is stale of a plan. With nothing to do, nothing is written and no lock is taken.
+
+        `execution`: the plan, if it was loaded a moment ago.
+        """
         call = Call(options, reporter or Silent(), functions, loop, stop)
         folder = self.store.folder(plan_id)
-        judged = self.judge(plan_id, options=options, functions=functions, writable=True)
+        judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
         lock = folder.run_lock()
         if judged.all_fresh:
@@ -195,8 +198,6 @@ class Session:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)
             writer.sync()
-            if writer.state is not None and writer.position is not None:
-                folder.files.refresh(SavedExecution(writer.state, writer.position), VIEWS + CHECKPOINT)
             position = writer.position
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge, position)
@@ -276,6 +277,8 @@ class Session:
         return result
 
     def _refuse_problems(self, state: State) -> None:
+        if state.sound:
+            return
         spec = PlanSpec(
             goal=state.goal,
             id=state.plan_id,

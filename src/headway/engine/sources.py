@@ -19,9 +19,6 @@ from headway.files.observe import Observer
 UNREADABLE = "unreadable"
 """Stands for the content of a file that cannot be read."""
 
-_WRITTEN = re.compile(r""">[>|]?\s*(?:"[^"]*"|'[^']*'|[^\s|&;<>()`]+)""")
-"""What a command sends its output to: it is seen to write that, whatever stands there."""
-
 _WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
 _ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
 
@@ -116,8 +113,7 @@ class Sources:
 
 
 def _split(command: str) -> list[str]:
-    """The words of a command that it may read, as far as they can be told without running it."""
-    command = _WRITTEN.sub(" ", command)
+    """The words of a command, as far as they can be told without running it."""
     plain = command.translate(_WORD_BREAKS)
     if "'" in command or '"' in command or "\\" in command:
         try:

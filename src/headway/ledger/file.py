@@ -29,6 +29,7 @@ from headway.ledger.scan import (
     Chain,
     Mark,
     Scan,
+    before,
     check_format,
     follows,
     heading,
@@ -147,6 +148,8 @@ class FileLedger:
         """Events by number, sealed segments included."""
         newest = 0
         for data in self._all_lines(first):
+            if first > 1 and before(data, first):
+                continue
             if codec.seal(data) is None or heading(data)[0] <= newest:
                 continue
             newest = heading(data)[0]

@@ -111,6 +111,12 @@ def heading(data: bytes) -> tuple[int, str]:
     return (int(match.group(1)), match.group(2).decode()) if match else codec.peek(data)
 
 
+def before(data: bytes, number: int) -> bool:
+    """Whether a line says that it comes before an event of this number, without verifying it: to pass it over."""
+    match = _HEADING.match(data)
+    return match is not None and int(match.group(1)) < number
+
+
 class Chain:
     """Follows the chain line by line."""
 

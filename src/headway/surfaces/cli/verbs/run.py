@@ -74,6 +74,7 @@ def run(args: Any, screen: Screen) -> int:
             reporter=Lines(screen, verbose=args.verbose),
             functions=meant.functions,
             stop=asked.why,
+            execution=None if variables else meant.execution,
         )
     screen.answer(result.to_dict())
     return result.exit_code
