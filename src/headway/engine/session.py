@@ -179,7 +179,7 @@ class Session:
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         with folder.writing() as writer:
-            state = writer.refresh()
+            state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             assert writer.position is not None, "a plan that was judged has events"
             if writer.position != judged.execution.position:

@@ -154,6 +154,13 @@ class Writer:
         self.sync(records[-1].seq)
         return records
 
+    def catch_up(self) -> State | None:
+        """Learn what others appended, as the next write would: for whoever is about to write. Mends what is torn."""
+        with self._mutex:
+            if self._begin():
+                self._end_batch()
+            return self._state
+
     def refresh(self) -> State | None:
         """Learn what others appended, without writing."""
         with self._mutex:
