@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -22,13 +22,14 @@ import msgspec
 from headway import errors
 from headway.core import events, plan, state
 from headway.core.lifecycle import ARTIFACT_ROWS, PLAN_ROWS, Row
+from headway.files.planfile import plan_schema
 from headway.surfaces.cli.exit import CODES
 from headway.surfaces.cli.main import VERBS, load_verb, overview, parser_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "headway"
-PAGES = ("states.md", "cli.md", "ledger.md", "errors.md")
+PAGES = ("states.md", "cli.md", "ledger.md", "errors.md", "plan-file.md")
 BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: ([a-z_-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -407,6 +408,20 @@ def _name(node: ast.AST) -> str:
 # Markdown.
 
 
+def plan_keys() -> str:
+    """The keys at the top of a plan file."""
+    return _keys(plan_schema()["properties"])
+
+
+def artifact_keys() -> str:
+    """The keys of an artifact."""
+    return _keys(plan_schema()["$defs"]["artifact"]["properties"])
+
+
+def _keys(properties: Mapping[str, Any]) -> str:
+    return _table(("key", "is"), ((f"`{key}`", about.get("description", "")) for key, about in properties.items()))
+
+
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -417,6 +432,8 @@ def _code_list(names: Iterable[str]) -> str:
 
 
 PARTS: dict[str, Callable[..., Any]] = {
+    "plankeys": plan_keys,
+    "artifactkeys": artifact_keys,
     "artifacts": artifact_states,
     "plans": plan_states,
     "overview": cli_overview,

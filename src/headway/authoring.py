@@ -128,7 +128,7 @@ class Plan:
             raise UsageError(
                 f"Artifact {id} cannot be read",
                 facts={"reason": error},
-                hint="docs/python.md lists the keys",
+                hint="docs/plan-file.md lists the keys",
                 code="plan.key",
             ) from error
         return id

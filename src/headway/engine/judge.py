@@ -147,13 +147,13 @@ class Judge:
 
     def _spec(self, spec: ArtifactSpec) -> str:
         known = self._specs.get(spec.id)
-        if known is None or known[0] is not spec:
+        if known is None or (known[0] is not spec and known[0] != spec):
             known = self._specs[spec.id] = (spec, spec_digest(spec))
         return known[1]
 
     def _recipe(self, spec: ArtifactSpec) -> str:
         known = self._recipes.get(spec.id)
-        if known is None or known[0] is not spec:
+        if known is None or (known[0] is not spec and known[0] != spec):
             known = self._recipes[spec.id] = (spec, self._digest_recipe(spec))
         return known[1]
 

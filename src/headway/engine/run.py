@@ -541,10 +541,11 @@ class Run:
         chains, observer = self._judge.shared.chains, self._judge.observer
         for required in spec.requires:
             for output in self._judge.recorded(required):
-                if not output.path or output.path in chains or (cheaply and output.kind == "tree"):
+                path = output.path
+                if not path or path in chains or (cheaply and output.kind == "tree"):
                     continue
-                if not (cheaply and observer.is_unmoved(output.path)) and not self._judge.outputs.stands(output):
-                    yield output.path
+                if not observer.holds(path.rstrip("/"), output.digest, cheaply=cheaply):
+                    yield path
 
     def _fail(self, task: Task, outcome: Outcome, reason: Reason) -> None:
         self._record(

@@ -91,13 +91,17 @@ class Observer:
             return ABSENT
         return self.look(path)
 
-    def is_unmoved(self, path: str) -> bool:
-        """A cheap look: nothing shows that the file was touched since it was last hashed."""
+    def holds(self, path: str, digest: str, *, cheaply: bool) -> bool:
+        """Whether these bytes still stand at a path; `cheaply` believes a file that nothing shows to be touched."""
         known = self.entries.get(path)
-        try:
-            return known is not None and known.stat == _stat(os.lstat(self._prefix + path))
-        except OSError:
-            return False
+        if known is not None and known.digest == digest:
+            try:
+                found = os.lstat(self._prefix + path)
+            except OSError:
+                return False
+            if known.stat == _stat(found) and (cheaply or known.sure()):
+                return True
+        return self.look(path).digest == digest
 
     def remember(self, path: str, digest: str, kind: str = "file") -> None:
         """Take over a digest that was computed while the bytes were at hand."""
