@@ -43,6 +43,15 @@ def is_glob(path: str) -> bool:
     return _GLOB.search(path) is not None
 
 
+def is_text(path: str) -> bool:
+    """It is a name that can be written down: valid UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def parents(path: str) -> list[str]:
     """The folders that contain a normalised path, nearest last, without trailing slashes."""
     parts = path.rstrip("/").split("/")

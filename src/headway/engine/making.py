@@ -5,6 +5,7 @@ Runs in a worker's thread. Knows nothing of ledgers and schedules: what it retur
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
@@ -16,6 +17,7 @@ import msgspec
 
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
+from headway.disk import REAL, write_file
 from headway.engine.recipes.base import Attempt, Input, Job
 from headway.engine.recipes.command import run_command
 from headway.errors import HeadwayError
@@ -93,6 +95,8 @@ class Workshop:
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(task.job)
+            if checked is not None and checked.code == "cancelled":
+                return _failed(said, "cancelled", checked.error)
             if checked is not None and not checked.ok:
                 said = said._replace(stdout=self._keep(checked.stdout), stderr=self._keep(checked.stderr))
                 return _failed(said, "verify_failed", f"verify: {checked.error}")
@@ -181,13 +185,19 @@ class Workshop:
             return Input(self.root, (), lambda: b"")
         digest = outputs[0].digest
         path = os.path.join(self._texts, digest)
-        if not os.path.exists(path):
+        if not _has_digest(path, digest):
             os.makedirs(self._texts, exist_ok=True)
-            with open(f"{path}.tmp", "wb") as file:
-                file.write(blobs.get(digest))
-            os.chmod(f"{path}.tmp", 0o444)
-            os.replace(f"{path}.tmp", path)
+            write_file(REAL, path, [blobs.get(digest)], durable=False)
+            os.chmod(path, 0o444)
         return Input(self.root, (os.path.relpath(path, self.root),), lambda: blobs.get(digest))
+
+
+def _has_digest(path: str, digest: str) -> bool:
+    """Whether a text is where it was put, and still what it was."""
+    try:
+        return hashlib.sha256(_read(path)).hexdigest() == digest
+    except OSError:
+        return False
 
 
 def _failed(said: Outcome, code: str, error: str) -> Outcome:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from headway.core.paths import is_glob
+from headway.core.paths import is_glob, is_text
 from headway.core.placeholders import Placeholder, substitute
 from headway.core.plan import ArtifactSpec
 from headway.files.observe import Observer
@@ -84,6 +84,8 @@ class Sources:
     def problem(self, spec: ArtifactSpec, digests: Mapping[str, str]) -> str:
         """Why the artifact cannot be made from its sources as they are, or ""."""
         for path, digest in digests.items():
+            if not is_text(path):
+                return f"The name of its source {path.encode('utf-8', 'backslashreplace').decode()} is not UTF-8"
             if digest.startswith(UNREADABLE):
                 return f"Its source {path} cannot be read ({digest.partition(': ')[2]})"
         for pattern in spec.sources:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from headway.core.paths import is_text
 from headway.files.observe import Entry, Stat
 
 SCHEMA = 3
@@ -46,7 +47,7 @@ class Cache:
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
         """Add to the stat cache."""
-        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in entries]
+        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if is_text(path)]
         with self._writing() as db:
             if db is not None and rows:
                 db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -15,6 +16,9 @@ from headway.core.placeholders import Placeholder, substitute
 from headway.engine.recipes.base import KEPT_OUTPUT, Attempt, Job
 
 GRACE = 2.0
+LONGEST_TEXT = 32 * 1024 * 1024
+"""A text artifact is kept whole up to twice this; more belongs in a file."""
+
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
 
@@ -36,37 +40,66 @@ class Kept:
             self._lost += len(self._end) - self._limit
             del self._end[: -self._limit]
 
+    @property
+    def lost(self) -> int:
+        """How many bytes were left out."""
+        return self._lost + max(len(self._end) - self._limit, 0)
+
     def bytes(self) -> bytes:
-        lost = self._lost + max(len(self._end) - self._limit, 0)
+        lost = self.lost
         gap = b"\n[... %d bytes left out ...]\n" % lost if lost else b""
         return bytes(self._start) + gap + bytes(self._end[-self._limit :])
 
 
 def command_line(job: Job, template: str) -> str:
-    """The command with its placeholders replaced, each quoted for the shell."""
+    """The command with its placeholders replaced, each quoted for the place in the shell's text where it stands."""
+    places = _quotes(template)
+    return substitute(template, lambda p: " ".join(_quoted(text, places[p.start]) for text in _values(job, p)))
+
+
+def _values(job: Job, placeholder: Placeholder) -> list[str]:
     spec = job.spec
+    match placeholder.name:
+        case "output":
+            return [spec.produces[0]]
+        case "outputs":
+            return [spec.produces[int(placeholder.key)]] if placeholder.key else list(spec.produces)
+        case "inputs":
+            given = job.inputs[placeholder.key]
+            return [os.path.relpath(given, job.root) if given.paths else os.devnull]
+        case "sources":
+            return list(job.sources)
+        case "id":
+            return [spec.id]
+        case "contract":
+            return [spec.contract]
+        case _:
+            return [_plain(job.variables.get(placeholder.key, ""))]
 
-    def value(placeholder: Placeholder) -> str:
-        match placeholder.name:
-            case "output":
-                return shlex.quote(spec.produces[0])
-            case "outputs" if placeholder.key:
-                return shlex.quote(spec.produces[int(placeholder.key)])
-            case "outputs":
-                return " ".join(shlex.quote(path) for path in spec.produces)
-            case "inputs":
-                given = job.inputs[placeholder.key]
-                return shlex.quote(os.path.relpath(given, job.root) if given.paths else os.devnull)
-            case "sources":
-                return " ".join(shlex.quote(path) for path in job.sources)
-            case "id":
-                return shlex.quote(spec.id)
-            case "contract":
-                return shlex.quote(spec.contract)
-            case _:
-                return shlex.quote(_plain(job.variables.get(placeholder.key, "")))
 
-    return substitute(template, value)
+def _quotes(template: str) -> list[str]:
+    """For each character, the kind of quotes that it stands in: "'", '"' or none."""
+    places: list[str] = []
+    inside, escaped = "", False
+    for character in template:
+        places.append(inside)
+        if escaped:
+            escaped = False
+        elif character == "\\" and inside != "'":
+            escaped = True
+        elif inside:
+            inside = "" if character == inside else inside
+        elif character in "'\"":
+            inside = character
+    return places
+
+
+def _quoted(text: str, inside: str) -> str:
+    if inside == "'":
+        return text.replace("'", "'\\''")
+    if inside == '"':
+        return re.sub(r'([\\"$`])', r"\\\1", text)
+    return shlex.quote(text)
 
 
 def _plain(value: object) -> str:
@@ -93,7 +126,7 @@ def run_command(job: Job, template: str, *, collect: bool = False) -> Attempt:
         return Attempt(False, "command_failed", f"The command could not be started: {why}")
     if job.started is not None:
         job.started(process.pid)
-    out, err = Kept(1 << 30 if collect else KEPT_OUTPUT), Kept()
+    out, err = Kept(LONGEST_TEXT if collect else KEPT_OUTPUT), Kept()
     ended = _read(process, job, out, err)
     code = _end_group(process, gently=bool(ended))
     said = Attempt(True, stdout=out.bytes(), stderr=err.bytes())
@@ -101,6 +134,9 @@ def run_command(job: Job, template: str, *, collect: bool = False) -> Attempt:
         return said._replace(ok=False, code="timeout", error=f"No end after {job.timeout:g} s")
     if ended == "cancelled":
         return said._replace(ok=False, code="cancelled", error="Cancelled")
+    if code == 0 and collect and out.lost:
+        longest = f"It prints more than {LONGEST_TEXT >> 20} MiB; give it a file: produces:"
+        return Attempt(False, "text_too_long", longest)
     if code == 0:
         return said._replace(value=said.stdout)
     if code == QUOTA_EXIT:
@@ -171,4 +207,4 @@ def _explain(code: int, stderr: bytes) -> str:
 
 def _last_line(data: bytes) -> str:
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1].strip()[:500] if lines else ""
+    return "".join(c for c in lines[-1].strip()[:500] if c.isprintable()) if lines else ""

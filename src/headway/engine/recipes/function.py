@@ -16,7 +16,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -178,6 +178,28 @@ def _load(root: str, name: str) -> Any:
     return importlib.import_module(name)
 
 
+_recipe = threading.local()
+_exit = os._exit
+
+
+def _guard_exit() -> None:
+    """A function that ends the whole process does not end it in silence, and never as if all were done."""
+    if os._exit is _exit:
+        owner = os.getpid()
+
+        def leave(code: int) -> NoReturn:
+            artifact_id = getattr(_recipe, "id", "")
+            if artifact_id and os.getpid() == owner:
+                what = (
+                    f"headway: artifact {artifact_id} ended the process by os._exit({code}); nothing recorded is lost\n"
+                )
+                os.write(2, f"{what}  next: headway run goes on from there\n".encode())
+                code = code or 70
+            _exit(code)
+
+        os._exit = leave  # type: ignore[assignment]  # as the real one, with a word first
+
+
 def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Attempt:
     """One attempt, in the calling thread; an async function runs in the given loop, or in one of its own.
 
@@ -185,6 +207,8 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     """
     function = job.function
     assert function is not None, "a function recipe has a function"
+    _guard_exit()
+    _recipe.id = job.spec.id
     try:
         value = _call(function, job)
         if inspect.isawaitable(value):
@@ -233,7 +257,8 @@ def _raised(function: Callable[..., Any]) -> Attempt:
     where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
-    return Attempt(False, "function_failed", f"{name}: {error}{where}", stderr=text.encode("utf-8", "replace"))
+    message = f"{name}: {error}{where}".encode("utf-8", "backslashreplace").decode()
+    return Attempt(False, "function_failed", message, stderr=text.encode("utf-8", "replace"))
 
 
 def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:

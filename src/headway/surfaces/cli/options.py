@@ -31,8 +31,8 @@ def at_least(lowest: int, kind: type = int) -> Callable[[str], Any]:
 
     def number(text: str) -> Any:
         value = kind(text)
-        if value < lowest:
-            raise argparse.ArgumentTypeError(f"{text} is less than {lowest}")
+        if not lowest <= value < 1e9:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {lowest} on")
         return value
 
     return number

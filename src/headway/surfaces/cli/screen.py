@@ -17,6 +17,10 @@ class Screen:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        if sys.stdout is None:  # closed by the caller: there is nobody to talk to
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
+        if sys.stderr is None:
+            sys.stderr = sys.stdout
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to stop
@@ -27,7 +31,7 @@ class Screen:
     def say(self, text: str = "") -> None:
         """A line for people, on stdout; silent when a JSON document is wanted."""
         if not self.as_json:
-            print(text)
+            self._print(text)
 
     def answer(self, document: Any) -> None:
         """The JSON document, when one is wanted."""
@@ -35,6 +39,13 @@ class Screen:
             import msgspec
 
             print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+    def _print(self, text: str) -> None:
+        """Whoever reads may have gone; what is being done goes on."""
+        try:
+            print(text)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def note(self, text: str) -> None:
         """A message beside the answer, on stderr."""

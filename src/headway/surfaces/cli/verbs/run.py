@@ -128,7 +128,12 @@ class _Signals:
         return self._why
 
     def __enter__(self) -> None:
-        for number, why in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")):
+        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, no exit code is told
+        for number, why in (
+            (signal.SIGINT, "interrupted"),
+            (signal.SIGTERM, "terminated"),
+            (signal.SIGHUP, "terminated"),
+        ):
             self._before[number] = signal.signal(number, lambda *_, why=why: self._ask(why))
 
     def __exit__(self, *_: object) -> None:
