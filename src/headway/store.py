@@ -96,6 +96,13 @@ class PlanFolder:
         if loaded is None or loaded.end is None:
             return None
         states = deque((state for state, _ in self._fold(loaded.records)), maxlen=1)
+        if states and states[0].plan_id != self.plan_id:
+            raise LedgerDamaged(
+                f"The ledger in the folder of plan {self.plan_id} is that of plan {states[0].plan_id}",
+                facts={"file": self.ledger().path},
+                hint=f"put the ledger of {self.plan_id} back; to copy a plan, export it and import it under another id",
+                code="ledger.other_plan",
+            )
         return SavedExecution(states[0], loaded.end) if states else None
 
     def at(self, seq: int) -> SavedExecution:

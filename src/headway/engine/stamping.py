@@ -67,7 +67,8 @@ def leave(
 
 def _all_is_well(judge: Judge) -> bool:
     state = judge.state
-    quiet = not (state.claims or state.failed or state.uncertain or state.skipped)
+    unsure = any(state.artifacts[a].effects for a in state.uncertain if a in state.artifacts)
+    quiet = not (state.claims or state.failed or state.skipped or unsure)
     ended = state.run is None or state.run.status == "completed"
     return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
 

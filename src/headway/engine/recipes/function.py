@@ -190,10 +190,8 @@ def _guard_exit() -> None:
         def leave(code: int) -> NoReturn:
             artifact_id = getattr(_recipe, "id", "")
             if artifact_id and os.getpid() == owner:
-                what = (
-                    f"headway: artifact {artifact_id} ended the process by os._exit({code}); nothing recorded is lost\n"
-                )
-                os.write(2, f"{what}  next: headway run goes on from there\n".encode())
+                what = f"headway: artifact {artifact_id} ended the process by os._exit({code})"
+                os.write(2, f"{what}; nothing that was recorded is lost\n  next: headway run\n".encode())
                 code = code or 70
             _exit(code)
 
