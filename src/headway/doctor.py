@@ -6,14 +6,15 @@ Examining never writes. Mending deletes nothing: whatever cannot be believed is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from headway.core.events import ArtifactCompleted, OutputAccepted
-from headway.core.state import Position, State
+from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
+from headway.core.state import Output, Position, State
 from headway.disk import REAL, Disk
+from headway.engine.gc import blobs_of
 from headway.errors import DamageError, FormatTooNew, HeadwayError
 from headway.files.identity import NAME as PROJECT_FILE
 from headway.files.identity import read_identity
@@ -134,6 +135,24 @@ class Doctor:
                 f"{REPAIR} --plan-id {folder.plan_id} --drift discard" + (" (or adopt)" if kind.is_json else ""),
             )
 
+    def _lacks(self, outputs: Iterable[Output]) -> bool:
+        """Whether the blobs lack any of these bytes; of a folder also of anything in it."""
+        return any(
+            not self.project.blobs.has(name)
+            for output in outputs
+            if output.size <= LARGEST
+            for name in blobs_of((output,), self.project.blobs)
+        )
+
+    def _lost_edits(self, edits: list[str]) -> Iterator[Finding]:
+        if edits:
+            yield Finding(
+                "blob.missing",
+                f"What somebody wrote is not among the blobs: {'; '.join(edits[:SHOWN])}",
+                "those bytes, unless they are elsewhere: nothing else has them",
+                "put .headway/blobs back from a backup",
+            )
+
     def _missing_blobs(self, folder: PlanFolder, execution: SavedExecution) -> Iterator[Finding]:
         """What this ledger recorded and the blobs should have; an imported plan's bytes stayed where it came from."""
         state, blobs = execution.state, self.project.blobs
@@ -144,17 +163,16 @@ class Doctor:
                 "the next change of the file cannot be told from a change of the ledger",
                 f"headway plans new {state.proposal.path} --take file (or ledger)",
             )
-        own = {
-            record.event.id: record.seq
-            for record in folder.history()
-            if isinstance(record.event, ArtifactCompleted | OutputAccepted)
-        }
-        lost = [
-            artifact_id
-            for artifact_id, done in state.completed.items()
-            if own.get(artifact_id) == done.seq
-            and any(output.size <= LARGEST and not blobs.has(output.digest) for output in done.outputs)
-        ]
+        own: dict[str, int] = {}
+        edits: list[str] = []
+        for record in folder.history():
+            event = record.event
+            if isinstance(event, ArtifactCompleted | OutputAccepted):
+                own[event.id] = record.seq
+            elif isinstance(event, EditPreserved) and self._lacks(event.outputs):
+                edits.append(f"event {record.seq} ({', '.join(output.path for output in event.outputs)})")
+        yield from self._lost_edits(edits)
+        lost = [a for a, done in state.completed.items() if own.get(a) == done.seq and self._lacks(done.outputs)]
         if lost:
             shown = " ".join(lost[:SHOWN])
             more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""

@@ -40,13 +40,13 @@ def _needed(store: PlanStore, since: str) -> set[str]:
 
 def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
     for done in state.completed.values():
-        yield from _outputs(done.outputs, blobs)
+        yield from blobs_of(done.outputs, blobs)
         yield from (done.stdout, done.stderr)
         yield from done.fp.before.values()
     for skip in state.skipped.values():
-        yield from _outputs(skip.last.outputs if skip.last else (), blobs)
+        yield from blobs_of(skip.last.outputs if skip.last else (), blobs)
     for failure in state.failed.values():
-        yield from _outputs(failure.left, blobs)
+        yield from blobs_of(failure.left, blobs)
         yield from (failure.stdout, failure.stderr)
     for steps in state.steps.values():
         yield from (step.blob for step in steps.values())
@@ -58,12 +58,12 @@ def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str
     event = record.event
     recent = record.ts >= since
     if isinstance(event, ev.EditPreserved) or (recent and isinstance(event, ev.ArtifactCompleted | ev.OutputAccepted)):
-        yield from _outputs(event.outputs, blobs)
+        yield from blobs_of(event.outputs, blobs)
     elif recent and isinstance(event, ev.ProposalTaken):
         yield event.proposal.blob
 
 
-def _outputs(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:
+def blobs_of(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:
     """The blobs of outputs; of a folder also everything in it."""
     for output in outputs:
         yield output.digest
