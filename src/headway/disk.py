@@ -73,8 +73,12 @@ REAL = RealDisk()
 
 def write_all(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> None:
     """Write all of it; a disk that takes nothing more raises what it says, or that it is full."""
+    done = disk.write(fd, data, offset) if data else 0
+    if done == len(data):
+        return
+    if done <= 0:
+        raise OSError(28, "No space left on device")
     view = memoryview(data)
-    done = 0
     while done < len(view):
         count = disk.write(fd, view[done:], offset + done)
         if count <= 0:

@@ -378,8 +378,22 @@ def _complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection
     lost = _fenced(state, command.id, command.token)
     if lost:
         return lost
-    fields = msgspec.structs.asdict(command)
-    return [ev.ArtifactCompleted(**fields), *_milestones(state, [command.id])]
+    completed = ev.ArtifactCompleted(
+        id=command.id,
+        token=command.token,
+        outputs=command.outputs,
+        fp=command.fp,
+        how=command.how,
+        ms=command.ms,
+        verified=command.verified,
+        external=command.external,
+        tier=command.tier,
+        note=command.note,
+        wrote=command.wrote,
+        stdout=command.stdout,
+        stderr=command.stderr,
+    )
+    return [completed, *_milestones(state, [command.id])] if state.open else [completed]
 
 
 def _accept(state: State, command: cmd.AcceptOutput) -> Events | Rejection:

@@ -293,7 +293,7 @@ class Writer:
 
     def _write(self, events: list[Event], by: str) -> list[Record]:
         records = self._append(events, by)
-        ending = any(record.event.type in ENDINGS for record in records)
+        ending = not ENDINGS.isdisjoint([record.event.type for record in records])
         if self._pace.might_be_due(self._ledger.size(), ending=ending):
             encoded = self._encoded()
             if self._pace.is_due(self._ledger.size(), len(encoded), ending=ending):
