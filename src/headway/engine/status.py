@@ -60,11 +60,18 @@ def why_document(judged: Judged, artifact_id: str, before: ArtifactSpec | None) 
             if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
+        "blocked_by": _blocked_by(judged, artifact_id),
         "error": {"message": failure.error, "code": failure.code, "at": failure.at, "stderr": failure.stderr}
         if failure
         else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
     }
+
+
+def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
+    """What failed before it, and how: whatever it requires, directly or not."""
+    failed = judged.execution.state.failed
+    return {a: failed[a].error for a in judged.judge.graph.below([artifact_id]) if a in failed and a != artifact_id}
 
 
 def named(reason: Reason, now: ArtifactSpec, before: ArtifactSpec | None) -> Reason:

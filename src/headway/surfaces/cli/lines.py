@@ -80,6 +80,8 @@ class Lines:
             "kept": len(result.kept),
             "failed": len(result.failed),
             "blocked": len(result.blocked),
+            "held": sum(len(decision.artifacts) for decision in result.decisions),
+            "waiting": len(result.waiting),
         }
         parts = [f"{n} {name}" for name, n in counts.items() if n]
         end = f" in {seconds(result.duration_ms)}"

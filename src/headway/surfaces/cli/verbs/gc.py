@@ -27,7 +27,8 @@ def run(args: Any, screen: Screen) -> int:
     swept = sweep(project_of(args).store, keep_days=args.keep_days, dry_run=args.dry_run)
     screen.answer({"kept": swept.kept, "freed": swept.freed, "bytes": swept.bytes, "dry_run": args.dry_run})
     would = "Would free" if args.dry_run else "Freed"
-    screen.say(f"{would} {swept.freed} blobs, {_size(swept.bytes)}; {swept.kept} are needed.")
+    noun = "blob" if swept.freed == 1 else "blobs"
+    screen.say(f"{would} {swept.freed} {noun}, {_size(swept.bytes)}; {swept.kept} needed.")
     return 0
 
 

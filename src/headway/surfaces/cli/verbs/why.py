@@ -25,6 +25,8 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
         return 0
     screen.say(f"{artifact_id} is {found['status']} and stale: {reason['text']}.")
+    for blocker, error in found["blocked_by"].items():
+        screen.say(f"  blocked by {blocker}, which failed: {error}")
     if "was" in reason and reason["code"] == "spec_changed":
         screen.say(f"  was: {reason['was']}")
         screen.say(f"  now: {reason.get('now', '')}")
