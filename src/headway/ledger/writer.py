@@ -51,21 +51,28 @@ class Pace:
         self.base = base
         self.cost = cost
         self.events = events
+        self.patience = 0
 
     def might_be_due(self, size: int, *, ending: bool) -> bool:
         """Cheap test before the state is encoded. At endings, a small state is written regardless."""
         if ending and self.cost < SMALL_STATE:
             return True
-        return self.events >= SNAPSHOT_EVERY and size - self.base >= self.cost
+        tail = size - self.base
+        return self.events >= SNAPSHOT_EVERY and tail >= self.cost and tail >= self.patience
 
     def is_due(self, size: int, cost: int, *, ending: bool) -> bool:
-        """The same with the state's true size; a state that grew too much waits for more events."""
-        self.cost = cost
-        return self.might_be_due(size, ending=ending)
+        """The same with the state's true size. A state that grew as fast as the ledger is not encoded again at once:
+        the tail grows by half first, so that trying costs little.
+        """
+        self.cost, self.patience = cost, 0
+        due = self.might_be_due(size, ending=ending)
+        if not due:
+            self.patience = (size - self.base) * 3 // 2
+        return due
 
     def done(self, size: int) -> None:
         """It was written; the ledger now has this size."""
-        self.base, self.events = size, 0
+        self.base, self.events, self.patience = size, 0, 0
 
 
 class Writer:
