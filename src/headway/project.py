@@ -523,7 +523,7 @@ def _refuse(state: State | None, command: Command) -> None:
 def _storable(plan: PlanSpec) -> PlanSpec:
     """A draft may have any problem but one: a profile that cannot be is kept as one at a time."""
     profile = plan.profile
-    if profile is None or 1 <= profile.max_concurrent_tasks <= 64:
+    if profile is None or profile.is_possible:
         return plan
     mended = msgspec.structs.replace(profile, max_concurrent_tasks=Profile().max_concurrent_tasks, locked=False)
     return msgspec.structs.replace(plan, profile=mended)

@@ -18,11 +18,13 @@ from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.freshness import Reason
 from headway.core.plan import ArtifactSpec, PlanSpec, Settings
 from headway.core.state import Completion, Failure, State
+from headway.engine.gc import sweep
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
 from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
+from headway.files.blobs import Swept
 from headway.files.outputs import Outputs
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
@@ -175,6 +177,10 @@ class Work:
     def accept(self, plan_id: str, words: Sequence[str], *, everything: bool = False, reason: str = "") -> list[str]:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
         return self.session.accept(plan_id, words, everything=everything, reason=reason)
+
+    def sweep(self, *, keep_days: float, dry_run: bool = False) -> Swept:
+        """Free the space of blobs that nothing needs any more."""
+        return sweep(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
         """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept."""

@@ -123,11 +123,11 @@ def test_an_artifact_without_files_is_its_text() -> None:
 def test_async_functions_run_side_by_side_in_the_callers_loop() -> None:
     """arun awaits async recipes in the loop it was called from."""
     plan = Plan("Async", id="async")
-    loops: set[int] = set()
+    loops: set[asyncio.AbstractEventLoop] = set()
 
     def adder(name: str) -> None:
         async def make() -> str:
-            loops.add(id(asyncio.get_running_loop()))
+            loops.add(asyncio.get_running_loop())
             await asyncio.sleep(0.01)
             return name
 
@@ -136,12 +136,12 @@ def test_async_functions_run_side_by_side_in_the_callers_loop() -> None:
     for name in ("a", "b", "c"):
         adder(name)
 
-    async def go() -> int:
+    async def go() -> asyncio.AbstractEventLoop:
         result = await plan.arun()
         assert sorted(result.made) == ["a", "b", "c"]
-        return id(asyncio.get_running_loop())
+        return asyncio.get_running_loop()
 
-    assert loops == {asyncio.run(go())} or loops
+    assert loops == {asyncio.run(go())}
 
 
 def test_run_works_inside_a_running_loop() -> None:

@@ -54,7 +54,6 @@ class StartRun(Command):
     jobs: int = 1
     partial: bool = False
     boot: str = ""
-    args: dict[str, str | int | bool | list[str]] = {}
 
 
 class EndRun(Command):

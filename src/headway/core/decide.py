@@ -209,7 +209,7 @@ def _unknown(state: State, ids: Sequence[str]) -> Rejection:
 
 
 def _bad_profile(profile: Profile | None) -> Rejection | None:
-    if profile is None or 1 <= profile.max_concurrent_tasks <= 64:
+    if profile is None or profile.is_possible:
         return None
     return Rejection(
         kind="usage",
@@ -281,7 +281,6 @@ def _start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
             jobs=command.jobs,
             partial=command.partial,
             boot=command.boot,
-            args=command.args,
         )
     )
     return events

@@ -113,7 +113,6 @@ class RunStarted(Event):
     jobs: int = 1
     partial: bool = False
     boot: str = ""
-    args: dict[str, str | int | bool | list[str]] = {}
 
 
 class Start(Value):

@@ -10,6 +10,7 @@ from typing import Any, Literal, dataclass_transform
 import msgspec
 
 OnEdit = Literal["ask", "accept", "discard"]
+MOST_AT_ONCE = 64
 Effects = Literal["", "external"]
 
 
@@ -32,6 +33,11 @@ class Profile(Value):
     max_concurrent_tasks: int = 1
     council_parallel: bool = False
     locked: bool = False
+
+    @property
+    def is_possible(self) -> bool:
+        """Its numbers are in range."""
+        return 1 <= self.max_concurrent_tasks <= MOST_AT_ONCE
 
     @property
     def limit(self) -> int:

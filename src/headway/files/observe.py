@@ -176,10 +176,6 @@ class Observer:
         clean = (m.rstrip("/") for m in matches)
         return [m for m in clean if m and m.split("/", 1)[0] not in SKIPPED and os.path.isfile(self._prefix + m)]
 
-    def unsure(self) -> list[str]:
-        """Entries that would be hashed again: touched around the moment they were hashed."""
-        return [path for path in self.changed if path in self.entries and not self.entries[path].sure()]
-
 
 def manifest_of(listed: Iterable[tuple[str, Seen]]) -> bytes:
     """The bytes that stand for a folder with these files."""

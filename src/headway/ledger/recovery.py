@@ -36,11 +36,6 @@ class Damage(NamedTuple):
     headless: bool
     debris: Break | None
 
-    @property
-    def is_grave(self) -> bool:
-        """More than debris: nobody touches it but a repair."""
-        return bool(self.holes or self.cut or self.headless)
-
 
 def sort_out(fd: int, found: Scan) -> Damage:
     """Before the newest snapshot: holes. After it: a cut. Nothing to start from: headless. At the end: debris.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from headway.engine.gc import KEEP_DAYS, sweep
+from headway.engine.gc import KEEP_DAYS
 from headway.surfaces.cli.options import add_json, add_project, at_least, project_of
 from headway.surfaces.cli.screen import Screen
+from headway.work import Work
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    swept = sweep(project_of(args).store, keep_days=args.keep_days, dry_run=args.dry_run)
+    swept = Work(project_of(args)).sweep(keep_days=args.keep_days, dry_run=args.dry_run)
     screen.answer({"kept": swept.kept, "freed": swept.freed, "bytes": swept.bytes, "dry_run": args.dry_run})
     would = "Would free" if args.dry_run else "Freed"
     noun = "blob" if swept.freed == 1 else "blobs"
