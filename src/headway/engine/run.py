@@ -11,9 +11,8 @@ Resuming is running again. Progress is durable artifact by artifact; nothing her
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,11 +28,12 @@ from headway.core.state import Fingerprint, Output, State, Step
 from headway.engine.judge import BEFORE, Judge
 from headway.engine.keeping import Keeper
 from headway.engine.making import Outcome, Task, Workshop, environment
+from headway.engine.moved import changed_meanwhile, moved_inputs
 from headway.engine.queue import Queue
 from headway.engine.recipes.base import Job
 from headway.engine.result import INTERRUPTIONS, Options, Pause, Reporter, RunResult
+from headway.engine.scheduler_lock import Groups
 from headway.engine.shared import Use
-from headway.engine.sources import redirects_to
 from headway.engine.steps import recorded_as, taken_from
 from headway.engine.workers import Workers
 from headway.errors import HeadwayError, Rejected, TryLater, UsageError
@@ -96,8 +96,7 @@ class Run:
         self._queue = Queue((), needs=tuple, courtesy=tuple)
         self._running: dict[str, Task] = {}
         self._using: dict[str, list[Use]] = {}
-        self._groups: dict[str, int] = {}
-        self._signing = threading.Lock()
+        self._groups = Groups(lock, run_id)
         self._started = 0
         self._errors: list[str] = []
         self._halted = ""
@@ -267,7 +266,7 @@ class Run:
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
         """A requirement's output that is no longer what was recorded: nothing is made from it."""
-        for path in self._moved_inputs(spec, cheaply=True):
+        for path in moved_inputs(self._judge, spec, cheaply=True):
             self._move(spec.id, path)
             return True
         return False
@@ -304,7 +303,7 @@ class Run:
             environment=environment(self._environ, spec, state.plan_id, self._id, self._effect_key(spec, key)),
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and key else None,
-            started=lambda pid: self._group_began(spec.id, pid),
+            started=lambda pid: self._groups.began(spec.id, pid),
             cancelled=lambda: self._cancelling,
         )
 
@@ -456,7 +455,7 @@ class Run:
         """Record what came of an attempt."""
         task = self._running.pop(outcome.id)
         self._let_go(outcome.id)
-        self._group_ended(outcome.id)
+        self._groups.ended(outcome.id)
         self._judge.state = self._state
         reason = self._judge.reasons[outcome.id]
         try:
@@ -477,7 +476,7 @@ class Run:
 
     def _complete(self, task: Task, outcome: Outcome, reason: Reason) -> None:
         spec, before = task.job.spec, self._state.completed.get(outcome.id)
-        moved, wrote = self._changed_meanwhile(task)
+        moved, wrote = changed_meanwhile(self._judge, task, before)
         fp = task.fp
         if moved or wrote:
             sources = {p: MOVED if p in moved else d for p, d in fp.sources.items() if p not in wrote}
@@ -508,44 +507,6 @@ class Run:
         self.result.made.append(outcome.id)
         self._reporter.finished(outcome.id, "made", reason, outcome.ms, f"{path} changed meanwhile")
         self._move(outcome.id, path)
-
-    def _changed_meanwhile(self, task: Task) -> tuple[dict[str, str], list[str]]:
-        """Sources and requirements that changed while the recipe ran, each with its file; and what it itself wrote."""
-        spec, files = task.job.spec, self._judge.files
-        moved: dict[str, str] = {}
-        wrote: list[str] = []
-        if spec.sources or spec.run or spec.verify:
-            declared = set(files.declared(spec))
-            files.forget(task.fp.sources)
-            for path in {*task.fp.sources, *declared}:
-                if files.look(path) != task.fp.sources.get(path, ""):
-                    if path in declared or not (self._changed_before(spec.id, path) or redirects_to(spec, path)):
-                        moved[path] = path
-                    else:
-                        wrote.append(path)
-        if spec.run or spec.verify:
-            files.forget_words()
-            wrote += [w for w in files.words(spec, task.job.variables) if w not in task.fp.sources and w not in wrote]
-        for path in self._moved_inputs(spec, cheaply=False):
-            owner = next(r for r in spec.requires if any(o.path == path for o in self._judge.recorded(r)))
-            moved[owner] = path
-        return dict(sorted(moved.items())), sorted(wrote)
-
-    def _changed_before(self, artifact_id: str, path: str) -> bool:
-        """The last attempt saw the same file change: then it is the recipe that writes it, and nobody else."""
-        done = self._state.completed.get(artifact_id)
-        return done is not None and (path in done.wrote or done.fp.sources.get(path) == MOVED)
-
-    def _moved_inputs(self, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:
-        """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
-        chains, observer = self._judge.shared.chains, self._judge.observer
-        for required in spec.requires:
-            for output in self._judge.recorded(required):
-                path = output.path
-                if not path or path in chains or (cheaply and output.kind == "tree"):
-                    continue
-                if not observer.holds(path.rstrip("/"), output.digest, cheaply=cheaply):
-                    yield path
 
     def _fail(self, task: Task, outcome: Outcome, reason: Reason) -> None:
         self._record(
@@ -663,23 +624,6 @@ class Run:
             return taken_from(stored, blobs)
 
         return step
-
-    def _group_began(self, artifact_id: str, pid: int) -> None:
-        with self._signing:
-            self._groups[artifact_id] = pid
-            self._sign()
-
-    def _group_ended(self, artifact_id: str) -> None:
-        with self._signing:
-            if self._groups.pop(artifact_id, None) is not None:
-                self._sign()
-
-    def _sign(self) -> None:
-        """Whoever finds this run dead ends what is left of its commands."""
-        from headway.engine.scheduler_lock import signature
-
-        if self._lock.held:
-            self._lock.sign(signature(self._id, list(self._groups.values())))
 
     # Ending.
 

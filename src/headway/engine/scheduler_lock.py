@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +37,32 @@ def settle_in(lock: FileLock) -> None:
 def signature(run: str, groups: list[int]) -> dict[str, Any]:
     """Who runs the plan, and the process groups of its commands."""
     return {**holder(now()), "run": run, "boot": boot_id(), "groups": [[g, started_at(g)] for g in groups]}
+
+
+class Groups:
+    """The process groups of a run's commands, by artifact, as its lock names them: whoever finds it dead ends them."""
+
+    def __init__(self, lock: FileLock, run: str) -> None:
+        self._lock = lock
+        self._run = run
+        self._by_artifact: dict[str, int] = {}
+        self._mutex = threading.Lock()
+
+    def began(self, artifact_id: str, group: int) -> None:
+        """A command is running."""
+        with self._mutex:
+            self._by_artifact[artifact_id] = group
+            self._sign()
+
+    def ended(self, artifact_id: str) -> None:
+        """What was running for this artifact, if anything, is over."""
+        with self._mutex:
+            if self._by_artifact.pop(artifact_id, None) is not None:
+                self._sign()
+
+    def _sign(self) -> None:
+        if self._lock.held:
+            self._lock.sign(signature(self._run, list(self._by_artifact.values())))
 
 
 def end_leftovers(facts: dict[str, Any]) -> None:

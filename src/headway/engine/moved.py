@@ -1,0 +1,51 @@
+"""What changed while a recipe ran: its sources and requirements, by somebody's hand, or files that it wrote itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headway.core.fingerprint import MOVED
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Completion
+from headway.engine.judge import Judge
+from headway.engine.making import Task
+from headway.engine.sources import redirects_to
+
+
+def changed_meanwhile(judge: Judge, task: Task, before: Completion | None) -> tuple[dict[str, str], list[str]]:
+    """Sources and requirements that changed while the recipe ran, each with its file; and what it itself wrote."""
+    spec, files = task.job.spec, judge.files
+    moved: dict[str, str] = {}
+    wrote: list[str] = []
+    if spec.sources or spec.run or spec.verify:
+        declared = set(files.declared(spec))
+        files.forget(task.fp.sources)
+        for path in {*task.fp.sources, *declared}:
+            if files.look(path) != task.fp.sources.get(path, ""):
+                if path in declared or not (_changed_before(before, path) or redirects_to(spec, path)):
+                    moved[path] = path
+                else:
+                    wrote.append(path)
+    if spec.run or spec.verify:
+        files.forget_words()
+        wrote += [w for w in files.words(spec, task.job.variables) if w not in task.fp.sources and w not in wrote]
+    for path in moved_inputs(judge, spec, cheaply=False):
+        owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
+        moved[owner] = path
+    return dict(sorted(moved.items())), sorted(wrote)
+
+
+def moved_inputs(judge: Judge, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:
+    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
+    for required in spec.requires:
+        for output in judge.recorded(required):
+            path = output.path
+            if not path or path in judge.shared.chains or (cheaply and output.kind == "tree"):
+                continue
+            if not judge.observer.holds(path.rstrip("/"), output.digest, cheaply=cheaply):
+                yield path
+
+
+def _changed_before(before: Completion | None, path: str) -> bool:
+    """The last attempt saw the same file change: then it is the recipe that writes it, and nobody else."""
+    return before is not None and (path in before.wrote or before.fp.sources.get(path) == MOVED)
