@@ -49,6 +49,8 @@ CHECKPOINTS = STRUCTURE | {
     "milestone_completed",
     "plan_closed",
     "plan_reset",
+    "plan_approved",
+    "plan_rejected",
     "profile_set",
     "profile_locked",
     "run_completed",
@@ -216,6 +218,7 @@ class PlanVersion(NamedTuple):
     """One state of a plan's structure, and what made it differ from the one before."""
 
     version: int
+    parent: int
     plan_id: str
     goal: str
     created_at: str
@@ -331,12 +334,12 @@ class PlanStore:
         for state, record in self.folder(plan_id).states():
             if record.event.type not in STRUCTURE:
                 continue
-            if found and (found[-1].created_at, found[-1].by) == (record.ts, record.by):
+            if found and found[-1].version == state.version:
                 found.pop()
             else:
                 before = now
             now = dict(state.artifacts)
-            found.append(_version(len(found) + 1, record, state, before))
+            found.append(_version(record, state, before))
         return found
 
     def delete(self, plan_id: str) -> None:
@@ -379,7 +382,8 @@ class PlanStore:
 
 
 def _same(one: State, other: State) -> bool:
-    return msgspec.structs.replace(one, updated_at="") == msgspec.structs.replace(other, updated_at="")
+    moment = {"updated_at": "", "version": 0, "versioned": ""}
+    return msgspec.structs.replace(one, **moment) == msgspec.structs.replace(other, **moment)
 
 
 def _after(command: ImportPlan) -> State:
@@ -388,9 +392,10 @@ def _after(command: ImportPlan) -> State:
     return apply(None, Record(0, "", "", event, "", ""))
 
 
-def _version(number: int, record: Record, state: State, before: dict[str, ArtifactSpec]) -> PlanVersion:
+def _version(record: Record, state: State, before: dict[str, ArtifactSpec]) -> PlanVersion:
     return PlanVersion(
-        version=number,
+        version=state.version,
+        parent=getattr(record.event, "parent", state.version - 1),
         plan_id=state.plan_id,
         goal=state.goal,
         created_at=record.ts,

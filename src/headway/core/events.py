@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step
+from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step, Word
 
 FORMAT = 1
 
@@ -91,6 +91,51 @@ class ArtifactReordered(Event):
     reason: str = ""
 
 
+class ReplanBegan(Event):
+    """These artifacts failed for good, and a planner is asked for a better plan."""
+
+    type = "replan_began"
+    failed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ReplanFailed(Event):
+    """No better plan was found."""
+
+    type = "replan_failed"
+    reason: str
+
+
+class PlanReplanned(Event):
+    """What was changed in the same go is a new version of the plan, in place of its parent."""
+
+    type = "plan_replanned"
+    version: int
+    parent: int
+    reason: str
+    failed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class PlanApproved(Event):
+    """Somebody stands in for the plan as it is: its hash, its profile, and the digest of what is not an artifact."""
+
+    type = "plan_approved"
+    hash: str
+    head: str
+    profile: Profile | None = None
+    note: str = ""
+
+
+class PlanRejected(Event):
+    """Somebody does not want the plan as it is: nothing of it is made until it is approved."""
+
+    type = "plan_rejected"
+    reason: str
+
+
 class ProfileSet(Event):
     """The plan's concurrency was decided."""
 
@@ -148,6 +193,45 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    by: str = ""
+    """Who made it, where it was somebody else's word that completed it."""
+
+
+class ArtifactMade(Event):
+    """An artifact was made, or taken over, and not all of its gates have been passed: its bytes are safe, and it waits.
+
+    It holds no claim. Of an artifact that was complete before: a gate was added.
+    """
+
+    type = "artifact_made"
+    id: str
+    token: int = 0
+    outputs: tuple[Output, ...] = ()
+    fp: Fingerprint = Fingerprint()
+    how: How = "made"
+    ms: int = 0
+    verified: bool = False
+    external: bool = False
+    tier: str = ""
+    note: str = ""
+    wrote: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+    by: str = ""
+
+
+class GateRecorded(Event):
+    """A word at a gate: about these bytes (`content`) under this contract, and about no others."""
+
+    type = "gate_recorded"
+    id: str
+    gate: str
+    verdict: Word
+    by: str = ""
+    contract: str = ""
+    content: str = ""
+    asked: str = ""
+    text: str = ""
 
 
 class ArtifactFailed(Event):
@@ -182,6 +266,15 @@ class ArtifactSkipped(Event):
     reason: str
 
 
+class LeaseExtended(Event):
+    """Whoever holds this claim is still at it."""
+
+    type = "lease_extended"
+    id: str
+    token: int
+    lease: str
+
+
 class ArtifactReleased(Event):
     """Claims given up, by their holder or by whoever found it gone."""
 
@@ -213,6 +306,7 @@ class OutputAccepted(Event):
     outputs: tuple[Output, ...]
     fp: Fingerprint = Fingerprint()
     reason: str = ""
+    verified: bool = False
 
 
 class RunPaused(Event):
@@ -289,10 +383,11 @@ class PlanExported(Event):
 
 
 class PlanReset(Event):
-    """All progress was withdrawn and the profile unlocked; structure and history stay."""
+    """All progress was withdrawn and the profile unlocked; structure and history stay. With `ids`: only theirs."""
 
     type = "plan_reset"
     reason: str = ""
+    ids: tuple[str, ...] = ()
 
 
 class PlanClosed(Event):
