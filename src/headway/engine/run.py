@@ -174,7 +174,7 @@ class Run:
     def _advance(self) -> None:
         """Settle what is ready, and start what has to be made, as one event, as far as there is room."""
         while not self._halted:
-            tasks = self._ready_tasks(self._room())
+            tasks = self._ready_tasks()
             if tasks:
                 self._launch(tasks)
             if self._running or not tasks:
@@ -184,15 +184,12 @@ class Run:
         elif not self._running:
             self._wait_for_others()
 
-    def _ready_tasks(self, room: int) -> list[Task]:
-        """What is ready and has to be made, up to as many; whatever needs no making is settled on the way."""
+    def _ready_tasks(self) -> list[Task]:
+        """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
         tasks: list[Task] = []
         later: list[str] = []
-        shared = self._judge.shared
-        while len(tasks) < room and (artifact_id := self._queue.pop()) is not None:
-            if self._must_wait_for_a_worker(artifact_id, len(tasks)):
-                later.append(artifact_id)
-                break
+        shared, room, threads = self._judge.shared, self._room(), self._workers.free
+        while len(tasks) < room and (artifact_id := self._queue.pop(None if threads else self._is_light)) is not None:
             uses = shared.uses(artifact_id) if shared.chains else ()
             if not all(use.suits(other) for use in uses for other in self._using.get(use.path, ())):
                 later.append(artifact_id)
@@ -204,21 +201,21 @@ class Run:
                 continue
             if task is not None:
                 tasks.append(task)
+                threads -= not self._workers.is_light(task.job.spec)
                 self._judge.displaced.update(use.path for use in uses)
                 for use in uses:
                     self._using.setdefault(use.path, []).append(use)
         self._queue.put_back(later)
         return tasks
 
-    def _must_wait_for_a_worker(self, artifact_id: str, chosen: int) -> bool:
-        """What has effects elsewhere is not handed over ahead of its turn."""
+    def _is_light(self, artifact_id: str) -> bool:
         spec = self._state.artifacts.get(artifact_id)
-        return spec is not None and bool(spec.effects) and self._workers.busy + chosen >= self._workers.count
+        return spec is not None and self._workers.is_light(spec)
 
     def _room(self) -> int:
         """How many more may be started now: by workers, and by the profile, for which others' claims count."""
-        free, profile = self._workers.free, self._state.profile
-        return free if profile is None else min(free, profile.limit - len(self._state.claims))
+        room, profile = self._workers.room, self._state.profile
+        return room if profile is None else min(room, profile.limit - len(self._state.claims))
 
     def _recall(self) -> None:
         """Nothing more is begun: what was handed over ahead of its turn is given back."""
@@ -502,6 +499,7 @@ class Run:
         task = self._running.pop(outcome.id)
         self._let_go(outcome.id)
         self._groups.ended(outcome.id)
+        self._workers.learn(task.job.spec, outcome)
         if outcome.code in ("cancelled", "quota"):
             return task, *self._released(task, outcome)
         if not outcome.ok:
