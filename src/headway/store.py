@@ -334,12 +334,13 @@ class PlanStore:
         for state, record in self.folder(plan_id).states():
             if record.event.type not in STRUCTURE:
                 continue
-            if found and found[-1].version == state.version:
+            if found and _in_one_go(found[-1], record):
                 found.pop()
             else:
                 before = now
             now = dict(state.artifacts)
-            found.append(_version(record, state, before))
+            number = max(found[-1].version + 1 if found else 1, state.version)
+            found.append(_version(number, record, state, before))
         return found
 
     def delete(self, plan_id: str) -> None:
@@ -382,7 +383,7 @@ class PlanStore:
 
 
 def _same(one: State, other: State) -> bool:
-    moment = {"updated_at": "", "version": 0, "versioned": ""}
+    moment = {"updated_at": "", "version": 0}
     return msgspec.structs.replace(one, **moment) == msgspec.structs.replace(other, **moment)
 
 
@@ -392,10 +393,16 @@ def _after(command: ImportPlan) -> State:
     return apply(None, Record(0, "", "", event, "", ""))
 
 
-def _version(record: Record, state: State, before: dict[str, ArtifactSpec]) -> PlanVersion:
+def _in_one_go(last: PlanVersion, record: Record) -> bool:
+    """Whether an event belongs to the version before it: one command changed both."""
+    named = getattr(record.event, "version", 0)
+    return named == last.version if named else (last.created_at, last.by) == (record.ts, record.by)
+
+
+def _version(number: int, record: Record, state: State, before: dict[str, ArtifactSpec]) -> PlanVersion:
     return PlanVersion(
-        version=state.version,
-        parent=getattr(record.event, "parent", state.version - 1),
+        version=number,
+        parent=getattr(record.event, "parent", number - 1),
         plan_id=state.plan_id,
         goal=state.goal,
         created_at=record.ts,

@@ -202,10 +202,13 @@ class Work:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)
             why = reason or f"restored from event {earlier.seq}"
-            fp = judge.fingerprint(artifact_id)
             spec = state.artifacts[artifact_id]
-            now = outputs.capture((*spec.produces, *spec.modifies)) or earlier.outputs
-            writer.execute(AcceptOutput(id=artifact_id, outputs=now, fp=fp, reason=why), by=self.project.by)
+            if not spec.produces and not spec.modifies:
+                fp = judge.fingerprint(artifact_id)
+                command = AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why)
+                writer.execute(command, by=self.project.by)
+        if spec.produces or spec.modifies:
+            self.session.accept(plan_id, [artifact_id], reason=why)
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:

@@ -32,8 +32,9 @@ class TakeProposal(Command):
 class ChangePlan(Command):
     """Add, update, remove or reorder artifacts, or change the goal or the settings.
 
-    What is added or moved stands behind `after`: added without, at the end; moved without, first. `strict`: a plan without problems stays without. `unfinished`:
-    it was said that work is removed before it was done; a plan file that lacks it says so by lacking it.
+    What is added or moved stands behind `after`: added without, at the end; moved without, first. `strict`: a plan
+    without problems stays without. `unfinished`: it was said that work is removed before it was done; a plan file says
+    so by lacking it.
     """
 
     goal: str | None = None

@@ -17,7 +17,10 @@ FORMAT = 1
 
 
 class Event(Value):
-    """Base of all events. `opt` marks those that an older reader may skip."""
+    """Base of all events. `opt` marks those that an older reader may skip.
+
+    Events that change the structure name the version that it has then: what one command changes is one version.
+    """
 
     type: ClassVar[str] = ""
     opt: ClassVar[bool] = False
@@ -40,6 +43,7 @@ class GoalChanged(Event):
     goal: str
     was: str = ""
     reason: str = ""
+    version: int = 0
 
 
 class PlanUpdated(Event):
@@ -48,6 +52,7 @@ class PlanUpdated(Event):
     type = "plan_updated"
     settings: Settings
     reason: str = ""
+    version: int = 0
 
 
 class ProposalTaken(Event):
@@ -64,6 +69,7 @@ class ArtifactAdded(Event):
     artifacts: tuple[ArtifactSpec, ...]
     after: str | None = None
     reason: str = ""
+    version: int = 0
 
 
 class ArtifactUpdated(Event):
@@ -72,6 +78,7 @@ class ArtifactUpdated(Event):
     type = "artifact_updated"
     artifacts: tuple[ArtifactSpec, ...]
     reason: str = ""
+    version: int = 0
 
 
 class ArtifactRemoved(Event):
@@ -80,6 +87,7 @@ class ArtifactRemoved(Event):
     type = "artifact_removed"
     ids: tuple[str, ...]
     reason: str = ""
+    version: int = 0
 
 
 class ArtifactReordered(Event):
@@ -89,6 +97,7 @@ class ArtifactReordered(Event):
     ids: tuple[str, ...]
     after: str | None = None
     reason: str = ""
+    version: int = 0
 
 
 class ReplanBegan(Event):
@@ -373,6 +382,7 @@ class PlanImported(Event):
     origin: str = ""
     at: Position | None = None
     reason: str = ""
+    version: int = 0
 
 
 class PlanExported(Event):

@@ -80,7 +80,6 @@ def _created(state: State | None, record: ev.Record) -> State:
         settings=event.plan.settings,
         profile=event.plan.profile,
         artifacts={spec.id: spec for spec in event.plan.artifacts},
-        versioned=_mark(record),
     )
     created.open = _open_counts(created)
     return created
@@ -94,8 +93,7 @@ def _embedded(state: State | None, record: ev.Record) -> State:
     _settle_gates(taken)
     taken.open = _open_counts(taken)
     taken.sound = False
-    if state is not None:
-        taken.version = max(taken.version, state.version + 1)
+    taken.version = getattr(event, "version", 0) or taken.version
     if event.type == ev.PlanRebuilt.type:
         taken.unverified = event.source
     if taken.run is not None and taken.run.status == "running":
@@ -126,15 +124,10 @@ _BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
 # Structure.
 
 
-def _mark(record: ev.Record) -> str:
-    return f"{record.ts} {record.by}"
-
-
-def _change(state: State, record: ev.Record) -> None:
-    """The structure changes. What is changed in one go, by one command, is one version."""
+def _change(state: State, event: Any) -> None:
+    """The structure changes, and has a version (older events do not say which)."""
     state.sound = False
-    if state.versioned != (mark := _mark(record)):
-        state.version, state.versioned = state.version + 1, mark
+    state.version = event.version or state.version
 
 
 def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: ArtifactSpec | None) -> None:
@@ -152,7 +145,7 @@ def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: Arti
 
 def _replanned(state: State, event: ev.PlanReplanned, record: ev.Record) -> None:
     """A new version: what failed is to be tried in its new place."""
-    state.sound, state.versioned, state.version = False, _mark(record), event.version
+    _change(state, event)
     replanned = Replanned(
         version=event.version,
         parent=event.parent,
@@ -180,12 +173,12 @@ def _replan_word(state: State, event: ev.Event, record: ev.Record) -> None:
 
 
 def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
-    _change(state, record)
+    _change(state, event)
     state.goal = event.goal
 
 
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
-    _change(state, record)
+    _change(state, event)
     state.settings = event.settings
 
 
@@ -194,7 +187,7 @@ def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
 
 
 def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
-    _change(state, record)
+    _change(state, event)
     new = {spec.id: spec for spec in event.artifacts}
     if event.after is None:
         state.artifacts.update(new)
@@ -207,7 +200,7 @@ def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
 
 
 def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
-    _change(state, record)
+    _change(state, event)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
         _differs(state, spec.id, state.artifacts[spec.id], spec)
@@ -218,7 +211,7 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
 
 
 def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
-    _change(state, record)
+    _change(state, event)
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -229,7 +222,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
 
 
 def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
-    _change(state, record)
+    _change(state, event)
     moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
     _insert(state, moved, event.after or "")
 

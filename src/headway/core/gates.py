@@ -118,7 +118,7 @@ def _lacking(artifact_id: str, gate: Gate, said: Sequence[Verdict]) -> Missing:
     if gate.kind == "check":
         return Missing("gate", gate.name, f"gate {gate.name}", f"headway gate {artifact_id} {gate.name} --run")
     approved = [verdict.by for verdict in said if verdict.verdict == "APPROVE"]
-    about = [gate.kind]
+    about: list[str] = [gate.kind]
     if gate.by:
         about.append(f"of {', '.join(gate.by)}")
     if gate.needed > 1:

@@ -69,7 +69,7 @@ class Gate(Value):
 
 
 class Replanning(Value):
-    """What happens when artifacts fail for good: the function that proposes a better plan, and how often it is asked."""
+    """When artifacts fail for good: the function that proposes a better plan, and how often it is asked."""
 
     planner: str = ""
     most: int = MOST_REPLANS

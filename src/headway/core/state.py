@@ -102,7 +102,7 @@ class Claim(Value):
 
 
 class Verdict(Value):
-    """What somebody said at a gate, about these bytes under this contract. `asked` is the digest of a check's command."""
+    """What somebody said at a gate about these bytes under this contract. `asked`: the digest of a check's command."""
 
     gate: str
     verdict: Word
@@ -237,8 +237,6 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     approval: Approval | None = None
     refused: Refusal | None = None
     changed: dict[str, str] = {}
-    versioned: str = ""
-    """When and by whom the structure was last changed: what was changed in one go is one version."""
     replans: tuple[Replanned, ...] = ()
     replanned: int = 0
 

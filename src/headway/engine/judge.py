@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
 from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, find_edit, judge
+from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
@@ -86,7 +87,8 @@ class Judge:
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
         else:
-            done = state.completed.get(artifact_id)
+            made = state.made.get(artifact_id) if state.made else None
+            done = made or state.completed.get(artifact_id)
             self.now.pop(artifact_id, None)
             earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
             reason = judge(
@@ -98,6 +100,8 @@ class Judge:
                 forced=artifact_id in self.forced,
                 interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
             )
+            if made is not None and reason.fresh:
+                reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
         self.reasons[artifact_id] = reason
         return reason
 
@@ -132,7 +136,10 @@ class Judge:
         return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
 
     def recorded(self, artifact_id: str) -> tuple[Output, ...]:
-        """The outputs that dependents see."""
+        """The outputs that stand at its paths, or should: also those that wait for their gates."""
+        made = self.state.made.get(artifact_id) if self.state.made else None
+        if made is not None:
+            return made.outputs
         skip = self.state.skipped.get(artifact_id)
         done = self.state.completed.get(artifact_id) if skip is None else skip.last
         return done.outputs if done is not None else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -66,6 +67,7 @@ def import_plan(state: State | None, command: cmd.ImportPlan) -> Events | Reject
             origin=command.origin,
             at=command.at,
             reason=command.reason,
+            version=max(command.state.version, state.version + 1) if state is not None else 0,
             state=msgspec.Raw(encode_state(command.state)),
         )
     ]
@@ -101,21 +103,21 @@ def change(state: State, command: cmd.ChangePlan) -> Events | Rejection:
         refusal = _new_problem(state, command)
     if refusal is not None:
         return refusal
-    why = command.reason
+    said: dict[str, Any] = {"reason": command.reason, "version": state.version + 1}
     events: Events = []
     if command.goal is not None and command.goal != state.goal:
-        events.append(ev.GoalChanged(goal=command.goal, was=state.goal, reason=why))
+        events.append(ev.GoalChanged(goal=command.goal, was=state.goal, **said))
     if command.settings is not None and command.settings != state.settings:
-        events.append(ev.PlanUpdated(settings=command.settings, reason=why))
+        events.append(ev.PlanUpdated(settings=command.settings, **said))
     if command.remove:
-        events.append(ev.ArtifactRemoved(ids=tuple(dict.fromkeys(command.remove)), reason=why))
+        events.append(ev.ArtifactRemoved(ids=tuple(dict.fromkeys(command.remove)), **said))
     if command.add:
-        events.append(ev.ArtifactAdded(artifacts=command.add, after=command.after, reason=why))
+        events.append(ev.ArtifactAdded(artifacts=command.add, after=command.after, **said))
     updated = tuple(s for s in command.update if s != state.artifacts[s.id])
     if updated:
-        events.append(ev.ArtifactUpdated(artifacts=updated, reason=why))
+        events.append(ev.ArtifactUpdated(artifacts=updated, **said))
     if command.move:
-        events.append(ev.ArtifactReordered(ids=tuple(dict.fromkeys(command.move)), after=command.after, reason=why))
+        events.append(ev.ArtifactReordered(ids=tuple(dict.fromkeys(command.move)), after=command.after, **said))
     if command.order:
         moved = _reorder(state, command)
         if isinstance(moved, Rejection):
@@ -216,7 +218,11 @@ def _reorder(state: State, command: cmd.ChangePlan) -> Events | Rejection:
         return Rejection(
             kind="usage", code="plan.order", message="An order names every artifact once", hint="list all ids"
         )
-    return [ev.ArtifactReordered(ids=command.order, reason=command.reason)] if list(command.order) != now else []
+    return (
+        [ev.ArtifactReordered(ids=command.order, reason=command.reason, version=state.version + 1)]
+        if list(command.order) != now
+        else []
+    )
 
 
 # One version after another.
