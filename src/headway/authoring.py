@@ -27,6 +27,7 @@ from headway.core.fingerprint import digest as value_digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.engine.planners import Planner
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
@@ -171,12 +172,16 @@ class Plan:
         jobs: int | None = None,
         reporter: Reporter | None = None,
         stop: Callable[[], str] = lambda: "",
+        replan: Planner | None = None,
         **options: Any,
     ) -> RunResult:
-        """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false."""
+        """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false.
+
+        `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
+        """
         work, plan_id = self._work()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
-        result = work.run(plan_id, asked, reporter=reporter, functions=self._functions, stop=stop)
+        result = work.run(plan_id, asked, reporter=reporter, functions=self._functions, stop=stop, replan=replan)
         if check and not result.ok:
             raise RunFailed(result)
         return result

@@ -324,9 +324,9 @@ class Project:
         """Decide (and lock) the plan's concurrency."""
         return self._execute(plan_id, SetProfile(profile=profile))
 
-    def reset(self, plan_id: str, *, reason: str = "") -> SavedExecution:
-        """Withdraw all progress of a plan; structure and history stay."""
-        return self._execute(plan_id, ResetPlan(reason=reason))
+    def reset(self, plan_id: str, *, ids: Sequence[str] = (), reason: str = "") -> SavedExecution:
+        """Withdraw all progress of a plan, or that of some artifacts; structure and history stay."""
+        return self._execute(plan_id, ResetPlan(ids=tuple(ids), reason=reason))
 
     def close_plan(self, plan_id: str, *, reason: str = "") -> SavedExecution:
         """Put a plan away."""
@@ -395,6 +395,18 @@ class Project:
             if found := getattr(first.event, "project_id", "") if first else "":
                 return str(found)
         return ""
+
+    def execute(self, plan_id: str, *commands: Command, by: str = "") -> list[Record]:
+        """Carry out commands, in order and in one write; what they caused. The first that is refused is raised."""
+        folder = self.folder(plan_id)
+        with folder.writing() as writer:
+            self._release_dead(folder, writer)
+            records: list[Record] = []
+            for outcome in writer.execute_all(commands, by=by or self.by):
+                if isinstance(outcome, HeadwayError):
+                    raise outcome
+                records += outcome
+            return records
 
     # Helpers of the above.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.freshness import Reason
-from headway.core.plan import ArtifactSpec, PlanSpec, Settings
+from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.gc import sweep
 from headway.engine.judge import Judge
@@ -28,6 +28,9 @@ from headway.files.blobs import Swept
 from headway.files.outputs import Outputs
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
+
+if TYPE_CHECKING:
+    from headway.engine.planners import Planner  # only named in annotations
 
 
 class Meant(NamedTuple):
@@ -109,17 +112,37 @@ class Work:
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
         execution: SavedExecution | None = None,
+        replan: Planner | None = None,
     ) -> RunResult:
-        """Make what is stale."""
-        return self.session.run(
-            plan_id,
-            options or Options(),
-            reporter=reporter,
-            functions=functions,
-            loop=loop,
-            stop=stop,
-            execution=execution,
-        )
+        """Make what is stale. If artifacts fail for good and a planner may be asked, go on with its better plan."""
+        earlier: list[RunResult] = []
+        while True:
+            result = self.session.run(
+                plan_id,
+                options or Options(),
+                reporter=reporter,
+                functions=functions,
+                loop=loop,
+                stop=stop,
+                execution=None if earlier else execution,
+            )
+            if result.status != "failed" or not result.failed or not self._replan(plan_id, result, replan):
+                return result.after(earlier)
+            earlier.append(result)
+
+    def _replan(self, plan_id: str, result: RunResult, replan: Planner | None) -> bool:
+        """Ask the planner that was given, or that the plan names; whether there is a new version to make."""
+        policy = self.project.show(plan_id).state.settings.replan or Replanning()
+        planner = replan
+        if planner is None and policy.planner:
+            from headway.engine.recipes.function import load_function
+
+            planner = load_function(self.project.root, policy.planner)
+        if planner is None:
+            return False
+        from headway.planning import Planning  # most runs fail nothing for good
+
+        return Planning(self.project).ask(plan_id, planner, result.failed, most=policy.most)
 
     def judge(
         self,

@@ -71,10 +71,14 @@ class Judge:
         self.state = state
         self.graph = ArtifactGraph.over(state.artifacts)
 
-    def all(self) -> dict[str, Reason]:
-        """The reason of every artifact, in dependency order."""
+    def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
+        """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
+        wanted = set(self.graph.below(just)) if just else None
+        while wanted and (more := {stage for a in wanted for stage in self.shared.after(a)} - wanted):
+            wanted |= set(self.graph.below(more))
         for artifact_id in self.shared.order():
-            self.again(artifact_id)
+            if wanted is None or artifact_id in wanted:
+                self.again(artifact_id)
         return self.reasons
 
     def again(self, artifact_id: str, *, anew: bool = False) -> Reason:

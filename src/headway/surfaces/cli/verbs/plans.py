@@ -3,6 +3,7 @@
 headway plans new FILE      save a plan file, or take in what changed in it
 headway plans list          all plans, newest first
 headway plans show          one plan: its artifacts, their order, how far it is
+headway plans edit          add, set, move or remove artifacts, with a reason
 headway plans close         put a plan away
 """
 
@@ -19,6 +20,7 @@ from headway.project import Project, Saved
 from headway.projections.saved_execution import SavedExecution
 from headway.projections.story import count, sentence
 from headway.store import Listed
+from headway.surfaces.cli import edits
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_project, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 
@@ -43,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_plan(show)
     add_at(show)
     add_json(show)
+    show.add_argument("--approved", action="store_true", help="what was approved, and how the plan differs from it now")
+    edits.configure(verbs.add_parser("edit", help="add, set, move or remove artifacts, with a reason"))
     close = verbs.add_parser("close", help="put a plan away; headway reset --all opens it again")
     close.add_argument("id", metavar="ID", nargs="?", help="a plan id")
     close.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
@@ -51,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    actions = {"new": _new, "list": _list, "show": _show, "close": _close}
+    actions = {"new": _new, "list": _list, "show": _show, "edit": edits.run, "close": _close}
     return actions[args.action](args, screen)
 
 
@@ -142,6 +146,8 @@ def _entry(entry: Listed) -> dict[str, Any]:
 
 def _show(args: Any, screen: Screen) -> int:
     project = project_of(args, screen)
+    if args.approved:
+        return _approved(project, plan_of(args, project), screen)
     execution = project.show(plan_of(args, project), at=args.at)
     problems = project.problems(execution)
     if screen.as_json:
@@ -150,6 +156,33 @@ def _show(args: Any, screen: Screen) -> int:
     _describe(execution, screen)
     _warn(problems, screen)
     return 0
+
+
+def _approved(project: Project, plan_id: str, screen: Screen) -> int:
+    """What was approved, next to what is; exit 75 while an approval is awaited."""
+    from headway.planning import Planning
+
+    found = Planning(project).approved(plan_id)
+    screen.answer(found)
+    approval, changes = found["approval"], found["changes"]
+    if approval is None:
+        screen.say(f"Plan {plan_id} was never approved. Its hash is {found['hash']}.")
+    else:
+        screen.say(f"Approved by {approval['by']} at {approval['at']}: {approval['payload_hash']}")
+        screen.say(f"Now:      {found['hash']}" + ("" if found["drift_detected"] else ", the same"))
+    if found["rejected"]:
+        screen.say(f"Rejected by {found['rejected']['by']}: {found['rejected']['reason']}")
+    for word in ("added", "removed"):
+        for artifact_id in changes[word] if changes else ():
+            screen.say(f"  {word} {artifact_id}")
+    for artifact_id, fields in {**changes["changed"], "the plan": changes["plan"]}.items() if changes else ():
+        for field, pair in fields.items():
+            screen.say(f"  {artifact_id}: {field} was {_short(str(pair['was']))}, is {_short(str(pair['now']))}")
+    if found["drift_detected"] is True and changes is None:
+        screen.say("What was approved is not in this ledger, so what changed is unknown.")
+    if found["awaits_approval"]:
+        screen.say(f"Next: headway approve --hash {found['hash'][:16]} --plan-id {plan_id}")
+    return 75 if found["awaits_approval"] else 0
 
 
 def _describe(execution: SavedExecution, screen: Screen) -> None:
