@@ -317,8 +317,7 @@ class Life:
             )
         self._refuse_strange_bytes(judged, artifact_id)
         workshop, job = self._workshop(judged, spec)
-        said = tuple(check for check in workshop.checks(job) if check.gate == gate)
-        self._execute(plan_id, cmd.RecordChecks(id=artifact_id, checks=said))
+        self._execute(plan_id, cmd.RecordChecks(id=artifact_id, checks=workshop.checks(job, {gate})))
         return self._finished(plan_id, artifact_id)
 
     def judge_work(self, plan_id: str, words: Iterable[str], verdict: Word, *, text: str = "") -> list[Finished]:

@@ -7,7 +7,7 @@ word completes anything by itself: gates are asked about bytes that were made, v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from headway.core.approval import awaits_approval
@@ -109,9 +109,9 @@ def replaced(verdict: Verdict, by: Verdict) -> bool:
     return (verdict.by, verdict.contract, verdict.content) == (by.by, by.contract, by.content)
 
 
-def checks(spec: ArtifactSpec) -> Iterator[Gate]:
-    """Its gates that are commands: they can answer at once."""
-    return (gate for gate in spec.gates if gate.kind == "check")
+def checks(spec: ArtifactSpec, names: Collection[str] | None = None) -> Iterator[Gate]:
+    """Its gates that are commands, or those with these names: they can answer at once."""
+    return (gate for gate in spec.gates if gate.kind == "check" and (names is None or gate.name in names))
 
 
 def _lacking(artifact_id: str, gate: Gate, said: Sequence[Verdict]) -> Missing:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,10 +174,10 @@ class Workshop:
         """What the artifact's `verify` says of what is at its paths; None if it has none."""
         return run_command(job, job.spec.verify) if job.spec.verify else None
 
-    def checks(self, job: Job) -> tuple[Check, ...]:
-        """What the artifact's gates that are commands say of what is at its paths."""
+    def checks(self, job: Job, names: Collection[str] | None = None) -> tuple[Check, ...]:
+        """What the artifact's gates that are commands (or those with these names) say of what is at its paths."""
         said = []
-        for gate in checks(job.spec):
+        for gate in checks(job.spec, names):
             attempt = run_command(job, gate.run)
             printed = (attempt.stdout + attempt.stderr)[-EVIDENCE:].decode("utf-8", "replace").strip()
             text = printed if attempt.ok else f"{attempt.error}\n{printed}".strip()

@@ -655,7 +655,8 @@ class Run:
 
     def _ask_gates(self, spec: ArtifactSpec, reason: Reason) -> None:
         """It was made before, and waits: what can be asked at once is asked."""
-        said = self._checks(spec)
+        open_ = {lack.name for lack in missing(self._state, spec.id)}
+        said = self._workshop.checks(self._job(spec, ""), open_)
         if said:
             self._record(cmd.RecordChecks(id=spec.id, checks=said))
         self._arrive(spec, "kept", reason, note="through its gates")

@@ -92,7 +92,7 @@ class Lines:
             return " Interrupted; nothing is lost. Next: headway run"
         if result.paused is not None:
             until = f" until {result.paused.until}" if result.paused.until else ""
-            return f" Paused ({result.paused.code}){until}. Next: headway run"
+            return f" Paused ({result.paused.code}){until}. Next: {result.paused.resume}"
         if result.failed:
             return f" Next: headway why {next(iter(result.failed))}"
         return ""

@@ -33,6 +33,8 @@ def run(args: Any, screen: Screen) -> int:
         stale = found["freshness"] == "stale"
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
+        if found["missing"] and not found["error"]:
+            text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
         screen.say(
             f"  {sign} {artifact_id:<{width}}  {screen.style(text, 'red' if found['error'] else 'dim')}".rstrip()
         )
