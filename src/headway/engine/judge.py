@@ -68,7 +68,8 @@ class Judge:
     def follow(self, state: State) -> None:
         """From here on this is the plan's state: equal to the one that was judged, or what became of it."""
         self.state = state
-        self.graph = ArtifactGraph.over(state.artifacts)
+        if state.artifacts != self.graph.artifacts:
+            self.graph = ArtifactGraph.over(state.artifacts)
 
     def all(self) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order."""
