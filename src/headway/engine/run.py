@@ -49,6 +49,9 @@ EQUAL_ERRORS = 5
 EFFECT = "effect key"
 """Names the step that keeps the key of an attempt with effects elsewhere."""
 
+SHOW_EVERY = 1.0
+"""How often, in seconds, a run asks whether plan.json and its like are due."""
+
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
@@ -78,6 +81,7 @@ class Run:
         function: Callable[[ArtifactSpec], Callable[..., Any]],
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
+        show: Callable[[], object] = lambda: None,
         boot: str = "",
     ) -> None:
         self._writer = writer
@@ -95,6 +99,8 @@ class Run:
         self._function = function
         self._loop = loop
         self._stop = stop
+        self._show = show
+        self._shown = time.monotonic()
         self._boot = boot
         self._keeper = Keeper(judge, self._record, self._checks)
         self._workshop = Workshop(root, judge.outputs, home)
@@ -170,6 +176,9 @@ class Run:
             if not self._running:
                 break
             self._take(self._workers.outcomes(wait=0.2))
+            if time.monotonic() - self._shown > SHOW_EVERY:
+                self._show()
+                self._shown = time.monotonic()
 
     def _watch(self, began: float) -> None:
         """Notice that somebody wants the run to stop, or that its time is up."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from headway import stamp
 from headway.core.check import check_plan
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
@@ -30,6 +31,7 @@ from headway.ledger.scan import START
 from headway.ledger.writer import Writer
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder, PlanStore
+from headway.version import VERSION
 
 Function = Callable[..., Any]
 
@@ -198,7 +200,7 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
-            run = self._run(writer, judged, call, lock)
+            run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             try:
                 result = run.go()
             finally:
@@ -213,7 +215,15 @@ class Session:
                 sweep(self.store)
         return result
 
-    def _run(self, writer: Writer, judged: Judged, call: Call, lock: FileLock) -> Run:
+    def _run(
+        self,
+        writer: Writer,
+        judged: Judged,
+        call: Call,
+        lock: FileLock,
+        *,
+        show: Callable[[], object] = lambda: None,
+    ) -> Run:
         settings = judged.execution.state.settings
         return Run(
             writer,
@@ -231,6 +241,7 @@ class Session:
             function=self._loader(call.functions),
             loop=call.loop,
             stop=call.stop,
+            show=show,
             boot=scheduler_lock.boot_id(),
         )
 
@@ -282,6 +293,29 @@ class Session:
         reporter.begun(result, {}, 0)
         reporter.ended(result)
         return result
+
+    def at_rest(
+        self,
+        plan_id: str,
+        artifacts: Mapping[str, ArtifactSpec],
+        functions: Mapping[str, Function],
+        *,
+        proposal: str,
+        source: str,
+    ) -> RunResult | None:
+        """What a run comes to of a plan that Python code has built, if it is known to have nothing to do."""
+        built = stamping.built(source, artifacts.values(), functions)
+        name = stamping.name_of(proposal, plan_id)
+        if not built or not stamp.still_holds(self.root, name, VERSION, self.environ, built=built):
+            return None
+
+        def recall() -> tuple[dict[str, tuple[Output, ...]], Callable[[Output], bytes]]:
+            execution = self.store.folder(plan_id).load()
+            done = execution.state.completed if execution is not None else {}
+            outputs = Outputs(self.root, self.store.blobs, Observer(self.root), largest=self.largest)
+            return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
+
+        return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
 
     def _refuse_problems(self, state: State) -> None:
         if state.sound:

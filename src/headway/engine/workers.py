@@ -15,13 +15,13 @@ from collections.abc import Callable
 from headway.core.plan import ArtifactSpec
 from headway.engine.making import Outcome, Task
 
-LIGHT_AT_ONCE = 32
+LIGHT_AT_ONCE = 64
 """So many light tasks are taken at once at most: what comes of them is recorded together."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
 """A function is light after so many times in a row in which it took no longer than this."""
 
-LIGHT_FOR = 0.01
+LIGHT_FOR = 0.02
 """How long, in seconds, light tasks are made in a row before anything else is looked at."""
 
 

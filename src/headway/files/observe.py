@@ -99,7 +99,9 @@ class Observer:
                 found = os.lstat(self._prefix + path)
             except OSError:
                 return False
-            if known.stat == _stat(found) and (cheaply or known.sure()):
+            size, mtime, ctime, inode = known.stat
+            same = found.st_mtime_ns == mtime and found.st_ctime_ns == ctime and found.st_size == size
+            if same and found.st_ino == inode and (cheaply or known.sure()):
                 return True
         return self.look(path).digest == digest
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -186,6 +186,12 @@ class Writer:
                 else:
                     self._advance(loaded.records)
             return self._state
+
+    @contextmanager
+    def standing_still(self) -> Iterator[tuple[State | None, Position | None]]:
+        """The state and where it stands, while nobody in this process changes it."""
+        with self._mutex:
+            yield self._state, self._end
 
     def sync(self, seq: int | None = None) -> None:
         """Return when everything up to this event (or all that is written) is durable."""

@@ -75,9 +75,7 @@ def _standing(state: State) -> list[str]:
     elif state.approval is not None:
         note = " It has changed since." if is_open(state) else ""
         lines.append(f"Approved by {state.approval.by} at {state.approval.at} (`{state.approval.hash[:16]}`).{note}\n")
-    for version in state.replans:
-        lines.append(f"Version {version.version} replaced version {version.parent}: {_line(version.reason)}\n")
-    return lines
+    return lines + [f"Version {v.version} replaced version {v.parent}: {_line(v.reason)}\n" for v in state.replans]
 
 
 def _line(text: str) -> str:

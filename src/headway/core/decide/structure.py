@@ -36,7 +36,13 @@ def create(state: State | None, command: cmd.CreatePlan) -> Events | Rejection:
         unique.setdefault(spec.id, spec)
     plan = msgspec.structs.replace(command.plan, artifacts=tuple(unique.values()))
     created: Events = [
-        ev.PlanCreated(format=ev.FORMAT, plan_id=command.plan_id, project_id=command.project_id, plan=plan)
+        ev.PlanCreated(
+            format=ev.FORMAT,
+            plan_id=command.plan_id,
+            project_id=command.project_id,
+            plan=plan,
+            sound=command.sound,
+        )
     ]
     if command.proposal is not None:
         created.append(ev.ProposalTaken(proposal=command.proposal))

@@ -18,10 +18,13 @@ def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
     dead = tuple(a for a, claim in state.claims.items() if claim.run and claim.run != command.run)
     events: Events = [ev.ArtifactReleased(ids=dead, reason="its run ended without a word")] if dead else []
     events += _expired(state, command.now)
+    because: dict[str, list[str]] = {}
+    for artifact_id, code in command.stale.items():
+        because.setdefault(code, []).append(artifact_id)
     events.append(
         ev.RunStarted(
             run=command.run,
-            stale=command.stale,
+            because={code: tuple(ids) for code, ids in because.items()},
             jobs=command.jobs,
             partial=command.partial,
             boot=command.boot,
