@@ -232,7 +232,7 @@ def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterato
         yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
     yield from _check_env(spec.env, spec.id)
     yield from _check_recipe(spec)
-    if not spec.run and not spec.verify:
+    if not (spec.run or spec.verify or spec.gates):
         return
     offer = placeholders.Offer(len(spec.produces), spec.requires, variables)
     for key, command in (("run", spec.run), ("verify", spec.verify)):

@@ -328,7 +328,7 @@ def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         partial=event.partial,
         boot=event.boot,
         since=last_whole(state.run),
-        pending=tuple(a for a, code in event.reasons.items() if code not in EDITS),
+        pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
     )
     state.status = plan_after(state.status, event.type)
 

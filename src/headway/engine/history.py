@@ -26,6 +26,7 @@ class Earlier(NamedTuple):
     at: str
     outputs: tuple[Output, ...]
     verified: bool
+    wrote: tuple[str, ...] = ()
 
 
 class History:
@@ -70,7 +71,7 @@ class History:
         except HeadwayError:
             return []
         return [
-            Earlier(plan, done.seq, done.at, done.outputs, done.verified)
+            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote)
             for record in records
             for done in completions(record)
             if reuse_key(done.fp) == key
@@ -136,6 +137,7 @@ class Done(NamedTuple):
     fp: Fingerprint
     outputs: tuple[Output, ...]
     verified: bool
+    wrote: tuple[str, ...] = ()
 
 
 def completions(record: ev.Record) -> Iterator[Done]:
@@ -143,13 +145,13 @@ def completions(record: ev.Record) -> Iterator[Done]:
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
         if event.how in ("made", "reused") and event.fp.recipe and not event.external:
-            yield Done(event.id, record.seq, record.ts, event.fp, event.outputs, event.verified)
+            yield Done(event.id, record.seq, record.ts, event.fp, event.outputs, event.verified, event.wrote)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
-                yield Done(artifact_id, record.seq, done.at, done.fp, done.outputs, done.verified)
+                yield Done(artifact_id, record.seq, done.at, done.fp, done.outputs, done.verified, done.wrote)
 
 
 def named_by(record: ev.Record) -> list[str]:

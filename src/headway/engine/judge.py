@@ -92,8 +92,8 @@ class Judge:
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
         else:
-            made = state.made.get(artifact_id) if state.made else None
-            done = made or state.completed.get(artifact_id)
+            done = self.known(artifact_id)
+            made = done is not None and artifact_id in state.made
             self.now.pop(artifact_id, None)
             earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
             reason = judge(
@@ -105,10 +105,15 @@ class Judge:
                 forced=artifact_id in self.forced,
                 interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
             )
-            if made is not None and reason.fresh:
+            if made and reason.fresh:
                 reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
         self.reasons[artifact_id] = reason
         return reason
+
+    def known(self, artifact_id: str) -> Completion | None:
+        """What its paths were last seen to hold: completed, or made and waiting for its gates."""
+        state = self.state
+        return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
 
     def made_from(self, artifact_id: str) -> Fingerprint:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
@@ -122,7 +127,7 @@ class Judge:
     def fingerprint(self, artifact_id: str, *, by_hand: bool = False) -> Fingerprint:
         """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
         state = self.state
-        spec, done = state.artifacts[artifact_id], state.completed.get(artifact_id)
+        spec, done = state.artifacts[artifact_id], self.known(artifact_id)
         recipe = self._recipe(spec)
         wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
         self._sources[artifact_id] = sources = self.files.of(spec, state.settings.vars, wrote)
@@ -142,9 +147,8 @@ class Judge:
 
     def recorded(self, artifact_id: str) -> tuple[Output, ...]:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
-        made = self.state.made.get(artifact_id) if self.state.made else None
-        if made is not None:
-            return made.outputs
+        if artifact_id in self.state.made:
+            return self.state.made[artifact_id].outputs
         skip = self.state.skipped.get(artifact_id)
         done = self.state.completed.get(artifact_id) if skip is None else skip.last
         return done.outputs if done is not None else ()
@@ -183,7 +187,7 @@ class Judge:
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
         if spec.make.startswith("live:") and not spec.version and spec.id not in self.functions:
-            done = self.state.completed.get(spec.id)
+            done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         names = (*self.state.settings.env, *spec.env)
         env = {name: self._environ.get(name) for name in names}
@@ -231,7 +235,7 @@ class Judge:
         if stage is not None:
             output = self.output_at(stage, path)
             return output.digest if output is not None else NOTHING
-        done = self.state.completed.get(spec.id)
+        done = self.known(spec.id)
         if done is not None and path in done.fp.before:
             return done.fp.before[path]
         now = self.observer.look(path).digest
@@ -247,7 +251,7 @@ class Judge:
         stages = self.shared.chains.get(path)
         if stages is None:
             return True
-        return next((s for s in reversed(stages) if s in self.state.completed), stages[0]) == artifact_id
+        return next((s for s in reversed(stages) if self.known(s) is not None), stages[0]) == artifact_id
 
     # Outputs.
 
@@ -302,7 +306,7 @@ class Judge:
     def _unrecorded(self, spec: ArtifactSpec, path: str) -> Disk | None:
         """A path at which the artifact never left anything: whatever stands there was there before."""
         stages = self.shared.chains.get(path, ())
-        if path in spec.modifies or any(stage in self.state.completed for stage in stages):
+        if path in spec.modifies or any(self.known(stage) is not None for stage in stages):
             return None
         now = self.observer.look(path.rstrip("/"))
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):

@@ -87,6 +87,7 @@ class Keeper:
                     how="reused",
                     note=note,
                     verified=earlier.verified,
+                    wrote=earlier.wrote,
                     checks=self._check(self._judge.state.artifacts[artifact_id]),
                 ),
                 False,

@@ -422,7 +422,7 @@ class Run:
         """What a shared file was before it was first changed: an attempt after this one begins there, too."""
         spec = task.job.spec
         for path in spec.modifies:
-            first = self._judge.stage_before(spec.id, path) is None and spec.id not in self._state.completed
+            first = self._judge.stage_before(spec.id, path) is None and self._judge.known(spec.id) is None
             if first and task.fp.before[path]:
                 step = Step(key="", blob=task.fp.before[path])
                 self._record(cmd.RecordStep(id=spec.id, token=token, name=BEFORE + path, step=step), True)
@@ -431,7 +431,7 @@ class Run:
         """Shared files that were touched end as the newest of their stages left them."""
         for path in sorted(self._judge.displaced):
             stages = self._judge.shared.chains[path]
-            newest = next((stage for stage in reversed(stages) if stage in self._state.completed), None)
+            newest = next((stage for stage in reversed(stages) if self._judge.known(stage) is not None), None)
             broken = any(stage in self._state.failed or stage in self._state.claims for stage in stages)
             output = self._judge.output_at(newest, path) if newest is not None and not broken else None
             if output is not None:
