@@ -13,7 +13,7 @@ from headway.core.check import RANGES
 from headway.core.plan import GateKind, OnEdit
 
 Kind = Literal[
-    "text", "version", "list", "mapping", "integer", "number", "flag", "choice", "section", "gates", "artifacts"
+    "text", "version", "list", "mapping", "integer", "number", "flag", "choice", "section", "gates", "roles", "artifacts"
 ]
 
 
@@ -55,6 +55,7 @@ class Key(NamedTuple):
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
             "gates": "a mapping of names to gates",
+            "roles": "a mapping of names to agents",
             "artifacts": "a mapping of ids to artifacts, or a list of artifacts with ids",
         }
         return words.get(self.kind, "text")
@@ -81,6 +82,24 @@ GATE_KEYS: Table = {
     "run": Key("text", "The command of a check; placeholders as in verify."),
     "by": Key("list", "Whose word counts; without any, anybody's.", "names"),
     "quorum": Key("integer", "How many of them must approve; of a council the majority, otherwise one."),
+}
+LIMIT_KEYS: Table = {
+    "iterations": Key("integer", "How many attempts at one artifact."),
+    "time": Key("number", "How many seconds at one artifact."),
+    "tokens": Key("integer", "How many tokens at one artifact."),
+}
+NEXT_KEYS: Table = {
+    "success": Key("text", "Who goes on when it worked; complete for nobody."),
+    "failure": Key("text", "Who goes on when it did not; without it, the agent itself."),
+    "limit": Key("text", "Who goes on when a limit is reached."),
+}
+ROLE_KEYS: Table = {
+    "when": Key("text", "When to use it."),
+    "instructions": Key("text", "What it is told."),
+    "tools": Key("list", "The tools it may use; without any, all.", "names"),
+    "commands": Key("list", "Beginnings of the commands it may run; without any, all."),
+    "next": Key("section", "Who goes on after it.", keys=NEXT_KEYS),
+    "limits": Key("section", "Where it stops.", keys=LIMIT_KEYS),
 }
 _RETRY = Key("section", "How often a failing recipe is tried, and how long to wait in between.", keys=RETRY_KEYS)
 _TIMEOUT = Key("number", "Seconds after which an attempt is ended.")
@@ -136,6 +155,8 @@ SETTINGS_KEYS: Table = {
     "constraints": _CONSTRAINTS,
     "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
+    "agents": Key("roles", "Agents as roles, by name: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
+    "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
 }
 PLAN_KEYS: Table = {
@@ -190,6 +211,8 @@ def _property(key: Key, name: str) -> dict[str, Any]:
         return described | _object(key.keys, within=f"{name}.")
     if key.kind == "gates":
         return described | {"type": "object", "additionalProperties": _object(key.keys, within="gates.")}
+    if key.kind == "roles":
+        return described | {"type": "object", "additionalProperties": _object(key.keys, within="agents.")}
     if key.kind == "choice":
         return described | {"enum": list(key.choices)}
     if key.kind == "artifacts":

@@ -12,14 +12,27 @@ from typing import Any, NamedTuple
 
 from headway.core.check import Problem
 from headway.core.nearest import Nearest
-from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Retry, Settings
+from headway.core.plan import (
+    ArtifactSpec,
+    Gate,
+    Limits,
+    PlanSpec,
+    Profile,
+    Replanning,
+    Retry,
+    Role,
+    Settings,
+    Transitions,
+)
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
-SECTIONS: Mapping[str, Callable[..., Retry | Profile | Replanning]] = {
+SECTIONS: Mapping[str, Callable[..., Retry | Profile | Replanning | Transitions | Limits]] = {
     "retry": Retry,
     "profile": Profile,
     "replan": Replanning,
+    "next": Transitions,
+    "limits": Limits,
 }
 QUOTE = "write it in quotes"
 
@@ -240,7 +253,7 @@ def _read_choice(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
 def _read_section(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if not isinstance(value, dict):
         return notes.wrong(value, key, spot)
-    return SECTIONS[spot.key](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
+    return SECTIONS[spot.key.rpartition(".")[2]](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
 
 
 def _read_gates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
@@ -256,6 +269,20 @@ def _read_gates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
         said = _read_keys(notes, given or {}, key.keys, spot.artifact, f"{inner.key}.")
         found.append(Gate(**({"name": name, "kind": "check" if said.get("run") else "review"} | said)))
     return tuple(found)
+
+
+def _read_roles(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, spot.artifact, "agents.")
+    found = {}
+    for name, given in value.items():
+        inner = Spot(spot.artifact, f"agents.{name}", key_line(value, name))
+        if given is not None and not isinstance(given, dict):
+            notes.note("plan.type", f"{inner.label} must be a mapping of {', '.join(key.keys)}", inner)
+            continue
+        found[name] = Role(**_read_keys(notes, given or {}, key.keys, spot.artifact, f"{inner.key}."))
+    return found
 
 
 def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
@@ -302,5 +329,6 @@ _READ: Mapping[Kind, Callable[[Notes, object, Key, Spot], Any]] = {
     "choice": _read_choice,
     "section": _read_section,
     "gates": _read_gates,
+    "roles": _read_roles,
     "artifacts": _read_artifacts,
 }
