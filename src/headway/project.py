@@ -343,19 +343,32 @@ class Project:
 
     # Checkpoints.
 
-    def export_plan(self, plan_id: str, path: str) -> list[str]:
-        """Write a checkpoint for somebody else, after verifying the whole ledger. The files written."""
+    def export_plan(self, plan_id: str, path: str, *, format: str = "checkpoint") -> list[str]:
+        """Write a checkpoint, or another system's files, for somebody else. The whole ledger is verified first."""
         execution = self.folder(plan_id).load(thorough=True)
         if execution is None:
             raise self._no_plan(plan_id)
-        written = checkpoint.write(self._disk, path, execution)
+        if format == "rawko":
+            from headway.interop import rawko
+
+            others = [self.show(other) for other in self.plan_ids() if other != plan_id]
+            written = rawko.write(self._disk, path, [execution, *others], plan_id)
+        else:
+            written = checkpoint.write(self._disk, path, execution)
         seq, hash_ = execution.position
         self._execute(plan_id, RecordExport(export=Export(path=self._shown(written[0]), at=now(), seq=seq, hash=hash_)))
         return written
 
-    def import_plan(self, path: str, *, plan_id: str | None = None, replace: bool = False) -> Saved:
-        """Make a checkpoint a plan of this project. Nothing is taken in unless all of it is valid."""
-        given = checkpoint.read(path)
+    def import_plan(
+        self, path: str, *, plan_id: str | None = None, replace: bool = False, format: str = "checkpoint"
+    ) -> Saved:
+        """Make a checkpoint, or another system's file, a plan here. Nothing is taken in unless all of it is valid."""
+        if format == "rawko":
+            from headway.interop import rawko
+
+            given = rawko.read(path)
+        else:
+            given = checkpoint.read(path)
         chosen = plan_id or given.plan_id
         folder = self.store.folder(chosen)
         current = folder.load()

@@ -167,6 +167,7 @@ class Settings(Value):
     replan: Replanning | None = None
     agents: dict[str, Role] = {}
     notify: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
 
 
 class PlanSpec(Value):

@@ -157,6 +157,7 @@ SETTINGS_KEYS: Table = {
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
     "agents": Key("roles", "Agents as roles, by name: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
     "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),
+    "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
 }
 PLAN_KEYS: Table = {
