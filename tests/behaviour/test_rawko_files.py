@@ -125,7 +125,7 @@ def test_what_somebody_changes_in_the_file_counts(project: Project, tmp_path: Pa
         ({"steps": [{"index": 1}]}, "numbered 0, 1, 2"),
         ({"steps": [{"index": 0, "dependsOn": [7]}]}, "dependsOn"),
         ({"steps": [{"index": 0, "status": "finished"}]}, "status must be one of"),
-        ({"steps": [{"index": 0, "dependsOn": [0]}]}, "requires itself"),
+        ({"steps": [{"index": 0, "dependsOn": [0]}]}, "itself"),
         ({"id": "../../etc"}, "id"),
         ({"task": 7}, "task must be text"),
     ],

@@ -157,7 +157,7 @@ def read(path: str) -> SavedExecution:
     if isinstance(embedded, dict) and "state" in embedded:
         state = _with_ours(state, given, _ours(embedded, file))
     problems = check_plan(SavedExecution(state, Position(0, START)).proposal)
-    serious = [p for p in problems if p.code in ("plan.cycle", "plan.id", "plan.artifact_id")]
+    serious = [p for p in problems if p.code in ("plan.cycle", "plan.self", "plan.id")]
     if serious:
         raise _wrong(file, str(serious[0]))
     return SavedExecution(state, Position(0, START))
