@@ -139,13 +139,17 @@ class EndRun(Command):
 
 
 class StartArtifacts(Command):
-    """Claim artifacts, to make them now. `reasons` explains those that the run did not announce."""
+    """Claim artifacts, to make them now. `reasons` explains those that the run did not announce.
+
+    `seen`: the completions that were judged, by number (0: none); what was completed since is not made once more.
+    """
 
     ids: tuple[str, ...]
     run: str = ""
     lease: str = ""
     reasons: dict[str, str] = {}
     holder: str = ""
+    seen: dict[str, int] = {}
 
 
 class CompleteArtifact(Command):

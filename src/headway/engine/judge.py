@@ -74,13 +74,18 @@ class Judge:
 
     def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
-        wanted = set(self.graph.below(just)) if just else None
-        while wanted and (more := {stage for a in wanted for stage in self.shared.after(a)} - wanted):
-            wanted |= set(self.graph.below(more))
-        for artifact_id in self.shared.order():
-            if wanted is None or artifact_id in wanted:
-                self.again(artifact_id)
+        for artifact_id in self._order_of(just) if just else self.shared.order():
+            self.again(artifact_id)
         return self.reasons
+
+    def _order_of(self, just: Collection[str]) -> list[str]:
+        """These and what they build on, in dependency order, at a cost that depends on them alone."""
+        wanted = set(self.graph.below(just))
+        if not self.shared.chains:
+            return ArtifactGraph.over({a: self.graph[a] for a in wanted}).topological_sort()
+        while more := {stage for a in wanted for stage in self.shared.after(a)} - wanted:
+            wanted |= set(self.graph.below(more))
+        return [a for a in self.shared.order() if a in wanted]
 
     def again(self, artifact_id: str, *, anew: bool = False) -> Reason:
         """Judge one artifact by what is known of its requirements now; `anew`: look at its sources once more."""

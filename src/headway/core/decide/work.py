@@ -93,6 +93,14 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"by": claim.by, "since": claim.at, **({"until": claim.lease} if claim.lease else {})},
                 hint=f"headway why {artifact_id}",
             )
+        if command.seen and _newest(state, artifact_id) != command.seen.get(artifact_id):
+            return Rejection(
+                kind="later",
+                code="artifact.moved",
+                message=f"Artifact {artifact_id} was made since you looked",
+                facts={"by event": _newest(state, artifact_id)},
+                hint=f"headway why {artifact_id}",
+            )
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
         waiting = [r for r in state.artifacts[artifact_id].requires if not is_done(state, r)]
@@ -106,6 +114,11 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             )
     starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids)
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
+
+
+def _newest(state: State, artifact_id: str) -> int:
+    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    return done.seq if done is not None else 0
 
 
 def awaits(state: State, artifact_id: str) -> Rejection:
