@@ -26,7 +26,7 @@ LAYERS = (
     {"history"},
     {"project"},
     {"doctor", "planning"},
-    {"work"},
+    {"work", "holding"},
     {"authoring", "incremental", "life"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
