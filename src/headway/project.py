@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
+    from headway.projections.signals import Signal
 
+FOLLOW = 0.1
+"""How often, in seconds, somebody who follows a plan looks for more."""
 DEAD = "its run ended without a word"
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
@@ -212,6 +215,26 @@ class Project:
                 code="event.none",
             )
         return self.folder(plan_id).history(first, last)
+
+    async def events(self, plan_id: str | None = None, *, since: int = 1) -> AsyncIterator[Signal]:
+        """What happened to a plan from an event on, and then what happens, as it happens: `async for`."""
+        import asyncio
+
+        from headway.projections.signals import signals
+
+        chosen = plan_id or self.select()
+        folder = self.folder(chosen)
+        seen: object = None
+        while True:
+            stamp = await asyncio.to_thread(folder.ledger_stamp)
+            if stamp == seen:
+                await asyncio.sleep(FOLLOW)
+                continue
+            seen = stamp
+            for record in await asyncio.to_thread(list, folder.history(since)):
+                since = record.seq + 1
+                for signal in signals(chosen, record):
+                    yield signal
 
     def versions(self, plan_id: str) -> list[PlanVersion]:
         """Every structure that the plan ever had."""

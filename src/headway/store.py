@@ -129,6 +129,14 @@ class PlanFolder:
         """Events by number."""
         return self.ledger().history(first, last)
 
+    def ledger_stamp(self) -> tuple[int, int, int] | None:
+        """What changes whenever somebody appends: for whoever waits for that."""
+        try:
+            found = os.stat(os.path.join(self.path, "ledger.jsonl"))
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
     def _fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
         """Nothing is built on what is not there: behind a gap the fold begins again where an event carries it all."""
         last: Record | None = None
@@ -260,7 +268,7 @@ class PlanStore:
         self.base_path = os.fspath(base_path)
         self.blobs = blobs or Blobs(os.path.join(os.path.dirname(self.base_path) or ".", "blobs"), disk=disk)
         self._disk = disk
-        self._notice = notice
+        self.notice = notice
 
     def folder(self, plan_id: str) -> PlanFolder:
         """The folder of a plan, whether it exists or not. Ids are unique whatever their case."""
@@ -282,7 +290,7 @@ class PlanStore:
 
     def _folder(self, plan_id: str) -> PlanFolder:
         path = os.path.join(self.base_path, plan_id)
-        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice)
+        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self.notice)
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""

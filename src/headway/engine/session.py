@@ -182,9 +182,15 @@ class Session:
         else:
             scheduler_lock.take(lock, plan_id)
         try:
-            return self._run_locked(folder, judged, call, lock)
+            result = self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
+        if result.ended is not None:
+            from headway.engine.notify import notify
+
+            for problem in notify(self.root, result.ended.settings.notify, result.ended, self.environ):
+                self.store.notice(problem)
+        return result
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         with folder.writing() as writer:
@@ -208,6 +214,8 @@ class Session:
             result.read = self._reader(judge.outputs)
             writer.sync()
             position = writer.position
+            if state.settings.notify:
+                result.ended = writer.state
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
