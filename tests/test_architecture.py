@@ -28,6 +28,8 @@ LAYERS = (
     {"doctor", "planning"},
     {"work", "holding"},
     {"authoring", "incremental", "life"},
+    {"briefing"},
+    {"desk"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

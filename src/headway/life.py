@@ -77,6 +77,8 @@ class Next(NamedTuple):
     failed: dict[str, str]
     done: int
     total: int
+    execution: SavedExecution | None = None
+    """The plan that all of this is said of."""
 
     @property
     def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
@@ -195,7 +197,7 @@ class Life:
                 waiting[artifact_id] = f"is for {spec.agent}"
         done = sum(reason.fresh for reason in reasons.values())
         offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
-        return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons))
+        return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution)
 
     # Claims.
 

@@ -74,11 +74,11 @@ def arbitrate(
     context: ArbiterContext,
     roles: Mapping[str, Role],
     *,
-    constraints: Constraints = Constraints(),
+    constraints: Constraints | None = None,
     choose: Chooser | None = None,
 ) -> Decision:
     """Who does what is next. Without a chooser, what no rule decides is an error."""
-    found = _by_rule(context, roles, constraints)
+    found = _by_rule(context, roles, constraints or Constraints())
     if found is not None:
         return found
     if choose is None:

@@ -344,9 +344,7 @@ def _run_ended(state: State, event: Any, record: ev.Record) -> None:
 
 def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
     for start in event.starts:
-        claim = Claim(
-            seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease, holder=start.holder
-        )
+        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease, holder=start.holder)
         milestone = state.artifacts[start.id].milestone
         if milestone and is_done(state, start.id):
             state.open[milestone] = state.open.get(milestone, 0) + 1

@@ -13,7 +13,18 @@ from headway.core.check import RANGES
 from headway.core.plan import GateKind, OnEdit
 
 Kind = Literal[
-    "text", "version", "list", "mapping", "integer", "number", "flag", "choice", "section", "gates", "roles", "artifacts"
+    "text",
+    "version",
+    "list",
+    "mapping",
+    "integer",
+    "number",
+    "flag",
+    "choice",
+    "section",
+    "gates",
+    "roles",
+    "artifacts",
 ]
 
 
@@ -155,7 +166,7 @@ SETTINGS_KEYS: Table = {
     "constraints": _CONSTRAINTS,
     "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
-    "agents": Key("roles", "Agents as roles, by name: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
+    "agents": Key("roles", "Agents as roles: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
     "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),
     "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),

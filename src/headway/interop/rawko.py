@@ -32,7 +32,12 @@ LARGEST = 64 * 1024 * 1024
 
 _PLAN_STATUS = {"draft", "in_progress", "complete", "failed", "replanning"}
 _STEP_STATUS = {"pending", "in_progress", "complete", "failed", "skipped"}
-_METADATA = {"complexity": "complexity", "tags": "tags", "constraints": "constraints", "informedByMemories": "informed_by"}
+_METADATA = {
+    "complexity": "complexity",
+    "tags": "tags",
+    "constraints": "constraints",
+    "informedByMemories": "informed_by",
+}
 _CLOCK = ("updatedAt",)
 """What follows from the clock alone, and so does not tell whether somebody changed a plan."""
 

@@ -112,7 +112,9 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"waits for": ", ".join(waiting)},
                 hint=f"headway run {waiting[0]}",
             )
-    starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids)
+    starts = tuple(
+        ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
+    )
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from headway.surfaces.cli.options import add_json, add_plan, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 
-
 FORMATS = "checkpoint, or rawko: SPEC-0010's current-task.yaml and plans/ID.yaml for every plan (default: checkpoint)"
 
 
