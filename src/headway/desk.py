@@ -14,18 +14,23 @@ from typing import Any
 
 import msgspec
 
-from headway.briefing import briefing, clip, fit, page
+from headway.briefing import ANSWER, briefing, clip, fit, page
+from headway.core.agents import roles
+from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt
 from headway.core.codec import digest
+from headway.core.events import ArtifactCompleted, ArtifactFailed
 from headway.core.lifecycle import statuses
-from headway.core.plan import ArtifactSpec
+from headway.core.plan import ArtifactSpec, Role
 from headway.core.state import State, Word
 from headway.engine.planners import Patch
 from headway.engine.result import Options, Reporter
-from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
+from headway.errors import DecisionNeeded, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
+from headway.files.config import project_roles
 from headway.holding import here
 from headway.life import LEASE, Life
 from headway.planning import Planning, fields_of
 from headway.project import Project, Saved
+from headway.projections import markdown
 from headway.projections.signals import signals
 from headway.projections.story import sentence
 from headway.work import Meant, Work
@@ -214,6 +219,84 @@ class Desk:
         """What was approved, and how the plan differs from it now."""
         _, chosen, _ = self._seen(plan_id)
         return fit(self._planning().approved(chosen))
+
+    def markdown(self, plan_id: str = "") -> str:
+        """plan.md, as far as it fits."""
+        work, chosen, _ = self._seen(plan_id)
+        text = markdown.render(work.project.show(chosen)).decode()
+        most = 3 * (ANSWER - 100)
+        data = text.encode()
+        return (
+            text if len(data) <= most else f"{data[:most].decode(errors='ignore')}\n\n… cut: get_plan has it in pages\n"
+        )
+
+    def newest(self, plan_id: str = "") -> dict[str, Any]:
+        """The newest events."""
+        _, chosen, _ = self._seen(plan_id)
+        last = self.project.show(chosen).position.seq
+        return self.log(chosen, since=max(last - 49, 1))
+
+    def output(self, artifact: str, plan_id: str = "") -> dict[str, Any]:
+        """An artifact, and what it came to: the text of its recorded outputs, as far as it fits."""
+        work, chosen, state = self._seen(plan_id)
+        artifact_id = work.session.resolve(state, [artifact])[0]
+        whole = self._whole(work, chosen, state, artifact_id, statuses(state)[artifact_id])
+        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        texts = {}
+        for output in done.outputs[:20] if done is not None else ():
+            data = work.project.blobs.get(output.digest) if work.project.blobs.has(output.digest) else b""
+            texts[output.path or "text"] = (
+                data[:20000].decode("utf-8", "replace") if output.kind != "tree" else "a folder"
+            )
+        return fit({**whole, "outputs": texts})
+
+    def roles(self, plan_id: str = "") -> dict[str, Role]:
+        """The agents that there are: built in, of the project, of the plan."""
+        own = self._seen(plan_id)[2].settings.agents if plan_id or self.project.plan_ids() else {}
+        return roles(project_roles(self.root), own)
+
+    def who(self, last: Sequence[Mapping[str, Any]] = (), plan_id: str = "") -> dict[str, Any]:
+        """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
+        _, chosen, state = self._seen(plan_id)
+        known = self.roles(chosen)
+        try:
+            said = tuple(msgspec.convert(dict(entry), Entry) for entry in last)
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            raise UsageError(
+                "What was done last cannot be read",
+                facts={"reason": error},
+                hint="agent, status (success, failure, limit), artifact, output, error",
+                code="arbiter.history",
+            ) from error
+        history = (*self._history(chosen), *said)
+        failures = [entry.error for entry in history if entry.error]
+        context = ArbiterContext(
+            task=state.goal, plan=state, history=history, last_error=failures[-1] if failures else ""
+        )
+        try:
+            decision = arbitrate(context, known)
+        except DecisionNeeded as error:
+            return fit(
+                {
+                    "plan_id": chosen,
+                    "what": "ask",
+                    "reason": error.message,
+                    "prompt": build_arbiter_prompt(context, known),
+                }
+            )
+        return {"plan_id": chosen, **msgspec.to_builtins(decision)}
+
+    def _history(self, plan_id: str) -> list[Entry]:
+        """What was done lately, as the ledger has it."""
+        last = self.project.show(plan_id).position.seq
+        found = []
+        for record in self.project.log(plan_id, first=max(last - 199, 1)):
+            event = record.event
+            if isinstance(event, ArtifactCompleted):
+                found.append(Entry(agent=event.by or record.by, status="success", artifact=event.id, output=event.note))
+            elif isinstance(event, ArtifactFailed):
+                found.append(Entry(agent=record.by, status="failure", artifact=event.id, error=event.error))
+        return found[-20:]
 
     def plans(self, cursor: str = "") -> dict[str, Any]:
         """The plans of this project."""

@@ -285,6 +285,13 @@ def _read_roles(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     return found
 
 
+def read_roles(given: object) -> tuple[dict[str, Role], list[Problem]]:
+    """Agents as roles, from a mapping of names, such as headway.toml has them."""
+    notes = Notes()
+    found = _read_roles(notes, given, SETTINGS_KEYS["agents"], Spot("", "agents", None))
+    return ({} if found is _UNUSABLE else found), notes.problems
+
+
 def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if isinstance(value, dict):
         notes.lost_keys(value, "", "", noun="artifact ")
