@@ -1,1 +1,1 @@
-"""Headway for agents, over the Model Context Protocol. Imported by `headway mcp` alone; it talks, and holds no rules."""
+"""Headway for agents, over the Model Context Protocol. For `headway mcp` alone; talks, and holds no rules."""

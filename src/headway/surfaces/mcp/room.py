@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from headway.desk import RENEWED, Desk
 from headway.errors import TryLater
+from headway.surfaces.mcp.tickets import Tickets
 
 STREAM_LOST = 5.0
 """How long, in seconds, a session without its stream may be silent before it counts as gone."""
@@ -39,7 +40,8 @@ class Seat:
 class Room:
     """All connections of one server to one project."""
 
-    def __init__(self, desk: Callable[[str, str], Desk], *, shared: bool) -> None:
+    def __init__(self, desk: Callable[[str, str], Desk], tickets: Tickets, *, shared: bool) -> None:
+        self.tickets = tickets
         self._make = desk
         self._shared = shared
         self._seats: dict[str, Seat] = {}

@@ -102,7 +102,7 @@ def _build(
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Room]) -> AsyncIterator[Room]:
-        with Room(desk, shared=shared) as room:
+        with Room(desk, Tickets(patience=patience), shared=shared) as room:
             rooms.append(room)
             async with anyio.create_task_group() as group:
                 group.start_soon(_watch, root, bus)
@@ -110,11 +110,10 @@ def _build(
                     yield room
                 finally:
                     rooms.remove(room)
-                    tickets.close("its client is gone")
+                    room.tickets.close("its client is gone")
                     group.cancel_scope.cancel()
 
-    tickets = Tickets(patience=patience)
-    made = [_tool(spec, tickets, frozenset(s.name for s in specs)) for spec in specs]
+    made = [_tool(spec, frozenset(s.name for s in specs)) for spec in specs]
     server: MCPServer[Room] = MCPServer(
         "headway",
         title="Headway",
@@ -131,7 +130,7 @@ def _build(
     return server
 
 
-def _tool(spec: Spec, tickets: Tickets, names: frozenset[str]) -> Tool:
+def _tool(spec: Spec, names: frozenset[str]) -> Tool:
     """A tool of the protocol: the signature without the desk, and with whoever calls."""
     signature = inspect.signature(spec.call, eval_str=True)
     parameters = list(signature.parameters.values())[1:]
@@ -145,11 +144,11 @@ def _tool(spec: Spec, tickets: Tickets, names: frozenset[str]) -> Tool:
         seat = _seat_of(room, ctx)
         try:
             if spec.long:
-                return answer(await _long(spec, tickets, seat, ctx, given))
+                return answer(await _long(spec, room.tickets, seat, ctx, given))
             return answer(await anyio.to_thread.run_sync(functools.partial(spec.call, seat.desk, **given)))
         except HeadwayError as error:
             return refusal(error, names)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the one place where a bug becomes an answer
             _report(spec.name, error)
             return refusal(error, names)
 

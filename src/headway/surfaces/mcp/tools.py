@@ -20,6 +20,8 @@ Token = Annotated[int | None, Field(description="from claim; not needed on the s
 Reason = Annotated[str, Field(description="why, for the record")]
 Ticket = Annotated[str, Field(description="ask again for what took long")]
 Ids = Annotated[list[str], Field(description="artifact ids")]
+Format = Annotated[str, Field(description="checkpoint or rawko")]
+History = Annotated[list[dict[str, Any]] | None, Field(description="agent, status, artifact, error: what was done")]
 FieldsOf = Annotated[dict[str, Any], Field(description="keys of an artifact in a plan")]
 
 
@@ -206,17 +208,15 @@ def list_plans(desk: Desk, cursor: Cursor = "") -> Page:
     return desk.plans(cursor)  # type: ignore[return-value]
 
 
-def who(
-    desk: Desk, last: Annotated[list[dict[str, Any]] | None, Field(description="agent, status, error")] = None
-) -> Told:
+def who(desk: Desk, last: History = None, plan_id: PlanId = "") -> Told:
     """Which agent goes on with what is next, by rule."""
-    return desk.who(last or ())  # type: ignore[return-value]
+    return desk.who(last or (), plan_id)  # type: ignore[return-value]
 
 
 def export(
     desk: Desk,
     path: str,
-    format: Annotated[str, Field(description="checkpoint or rawko")] = "checkpoint",
+    format: Format = "checkpoint",
     plan_id: PlanId = "",
 ) -> Told:
     """Write a checkpoint of the plan inside the project."""
@@ -226,7 +226,7 @@ def export(
 def import_(
     desk: Desk,
     path: str,
-    format: Annotated[str, Field(description="checkpoint or rawko")] = "checkpoint",
+    format: Format = "checkpoint",
     plan_id: str = "",
     replace: bool = False,
 ) -> Planned:

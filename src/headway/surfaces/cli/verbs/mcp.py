@@ -24,7 +24,7 @@ SHORTEST = 16
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tools", choices=("lean", "all"), default="lean", help="twelve tools, or all (default: lean)")
     parser.add_argument(
-        "--by", default="", metavar="NAME", help="who acts, for the record (default: the client's name)"
+        "--by", default="", metavar="NAME", help="who acts, for the record (default: the client's own name)"
     )
     parser.add_argument("--plan-id", metavar="ID", help="the plan that is meant when a call names none")
     parser.add_argument("--http", action="store_true", help="streamable HTTP on 127.0.0.1 instead of stdin and stdout")
