@@ -168,7 +168,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("claim", {"artifact": "nope"}, "artifact.unknown"),
     ("claim", {"artifact": "page", "plan_id": "nope"}, "plan.none"),
     ("complete", {"artifact": "page"}, "claim.none"),
-    ("complete", {"artifact": "page", "token": 999}, "claim.lost"),
+    ("complete", {"artifact": "review", "token": 999}, "claim.lost"),
     ("complete", {"ticket": "nope"}, "mcp.ticket"),
     ("fail", {"artifact": "page"}, "mcp.arguments"),
     ("save_plan", {"plan": {"artifacts": {}}}, "plan.invalid"),

@@ -39,10 +39,8 @@ class Guard:
                 result = await call_next(ctx)
         except HeadwayError as error:
             return refusal(error, self._names)
-        if isinstance(result, CallToolResult) and result.is_error and result.structured_content is None:
-            said = getattr(result.content[0], "text", "") if result.content else ""
-            return refusal(_as_error(str(ctx.params.get("name")), str(said)), self._names)
-        return result
+        said = _bare_error(result)
+        return result if said is None else refusal(_as_error(str(ctx.params.get("name")), said), self._names)
 
     def _check(self, params: Mapping[str, Any]) -> None:
         name, given = params.get("name"), params.get("arguments")
@@ -81,6 +79,16 @@ def _size(value: Any) -> int:
         if total > LARGEST or depth > DEEPEST:
             return LARGEST + 1
     return total
+
+
+def _bare_error(result: HandlerResult) -> str | None:
+    """What an error says that the protocol's library made by itself; None of everything else."""
+    if isinstance(result, CallToolResult):
+        result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if not isinstance(result, dict) or not result.get("isError") or result.get("structuredContent") is not None:
+        return None
+    content = result.get("content") or [{}]
+    return str(content[0].get("text", ""))
 
 
 def _as_error(tool: str, said: str) -> HeadwayError:
