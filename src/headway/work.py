@@ -16,7 +16,7 @@ from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.freshness import Reason
-from headway.core.plan import ArtifactSpec, PlanSpec, Settings
+from headway.core.plan import PlanSpec, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.gc import sweep
 from headway.engine.judge import Judge
@@ -25,7 +25,6 @@ from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
 from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
 from headway.files.blobs import Swept
-from headway.files.outputs import Outputs
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 
@@ -157,10 +156,7 @@ class Work:
         """Why an artifact is fresh or stale."""
         judged = self.judge(meant)
         artifact_id = self.session.resolve(judged.execution.state, [word])[0]
-        before = None
-        if judged.reasons[artifact_id].code == "spec_changed":
-            before = self._spec_when_made(judged, artifact_id)
-        document = why_document(judged, artifact_id, before)
+        document = why_document(judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
         return document
@@ -187,7 +183,7 @@ class Work:
         judged = self.session.judge(plan_id, writable=True)
         state, judge = judged.execution.state, judged.judge
         artifact_id = self.session.resolve(state, [word])[0]
-        outputs = Outputs(self.project.root, self.project.blobs, judge.observer)
+        outputs = judge.outputs
         earlier = self._earlier(plan_id, artifact_id, at, judge)
         if not all(outputs.readable(output) for output in earlier.outputs):
             raise BlobDamaged(
@@ -233,12 +229,6 @@ class Work:
     def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
         settings = _with_variables(self.project.show(plan_id).state, variables)
         self.project.change(plan_id, ChangePlan(settings=settings, reason="--set"))
-
-    def _spec_when_made(self, judged: Judged, artifact_id: str) -> ArtifactSpec | None:
-        done = judged.execution.state.completed.get(artifact_id)
-        if done is None or not done.seq:
-            return None
-        return self.project.show(judged.execution.plan_id, at=done.seq).state.artifacts.get(artifact_id)
 
 
 def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:

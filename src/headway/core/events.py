@@ -148,6 +148,7 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
 
 
 class ArtifactFailed(Event):

@@ -494,6 +494,7 @@ class Run:
                 wrote=tuple(wrote),
                 stdout=outcome.stdout,
                 stderr=outcome.stderr,
+                attempts=outcome.attempts,
             ),
             bool(spec.effects),
         )
@@ -501,7 +502,8 @@ class Run:
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
         if not moved:
-            self._settle(outcome.id, "made", reason, ms=outcome.ms)
+            note = f"{outcome.attempts} attempts" if outcome.attempts > 1 else ""
+            self._settle(outcome.id, "made", reason, ms=outcome.ms, note=note)
             return
         path = next(iter(moved.values()))
         self.result.made.append(outcome.id)
@@ -522,7 +524,8 @@ class Run:
                 stderr=outcome.stderr,
             )
         )
-        self._lose(outcome.id, outcome.error, reason, outcome.ms)
+        tried = f" ({outcome.attempts} attempts)" if outcome.attempts > 1 else ""
+        self._lose(outcome.id, outcome.error, reason, outcome.ms, tried)
         self._errors.append(f"{outcome.code}: {outcome.error}")
         if self._options.fail_fast:
             self._halted, self._cancelling = self._halted or "fail_fast", True
@@ -540,10 +543,10 @@ class Run:
             self._using.setdefault(use.path, []).append(use)
         self._take(Outcome(spec.id, False, (), code, error))
 
-    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0) -> None:
+    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0, tried: str = "") -> None:
         self.result.failed[artifact_id] = error
         self._judge.reasons[artifact_id] = Reason("failed")
-        self._reporter.finished(artifact_id, "failed", reason, ms, error)
+        self._reporter.finished(artifact_id, "failed", reason, ms, error + tried)
         self._block_behind(artifact_id)
 
     def _all_use_command_of(self, spec: ArtifactSpec) -> bool:

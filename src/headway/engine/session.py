@@ -15,6 +15,7 @@ from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import scheduler_lock, stamping
+from headway.engine.formerly import Formerly
 from headway.engine.gc import sweep
 from headway.engine.history import History
 from headway.engine.judge import Judge
@@ -79,7 +80,7 @@ class Session:
         *,
         environ: Mapping[str, str],
         by: str,
-        largest: int = LARGEST,
+        largest: int | None = None,
     ) -> None:
         self.root = root
         self.home = home
@@ -133,16 +134,22 @@ class Session:
         judge = Judge(
             execution.state,
             root=self.root,
-            outputs=Outputs(self.root, self.store.blobs, seen, largest=self.largest),
+            outputs=Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state)),
             history=History(self.store, cache, writable=writable),
             environ=self.environ,
             boot=scheduler_lock.boot_id(),
             functions=functions,
+            formerly=Formerly(self.store.folder(execution.plan_id), execution.state),
         )
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
         judge.all()
         return Judged(execution, judge, selected)
+
+    def _largest(self, state: State) -> int:
+        """Outputs above this size are hashed, not stored: by whoever made this session, by the plan, or as ever."""
+        limits = (self.largest, state.settings.store_up_to, LARGEST)
+        return next(limit for limit in limits if limit is not None)
 
     # Running.
 

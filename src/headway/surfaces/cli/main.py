@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,7 +89,8 @@ def _dispatch(words: list[str], screen: Any) -> int:
         args = parser_of(name, module).parse_args(rest)
     except SystemExit:  # --help has been shown
         return 0
-    code: int = module.run(args, screen)
+    with screen.undisturbed() if screen.as_json else nullcontext():
+        code: int = module.run(args, screen)
     return code
 
 
