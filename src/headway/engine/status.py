@@ -57,7 +57,13 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         ],
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
-        "error": {"message": failure.error, "code": failure.code, "at": failure.at, "stderr": failure.stderr}
+        "error": {
+            "message": failure.error,
+            "code": failure.code,
+            "at": failure.at,
+            "stderr": failure.stderr,
+            "attempts": failure.attempts,
+        }
         if failure
         else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],

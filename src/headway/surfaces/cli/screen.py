@@ -76,6 +76,17 @@ class Screen:
             for text in held:
                 print(text)
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sits there: both ways are a terminal, and no script wants JSON."""
+        return not self.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def ask(self, question: str) -> bool:
+        """Whether they agree; silence is no agreement."""
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     def note(self, text: str) -> None:
         """A message beside the answer, on stderr."""
         print(text, file=sys.stderr)
