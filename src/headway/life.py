@@ -52,9 +52,9 @@ class Life:
         self._project = work.project
         self._by = by
 
-    def next(self, meant: Meant) -> list[Offer]:
+    def next(self, meant: Meant, *, at: int | None = None, take: str = "") -> list[Offer]:
         """What can be made now: stale, unclaimed, and with everything that it requires up to date."""
-        judged = self._work.judge(meant)
+        judged = self._work.judge(meant, at=at, take=take)
         state = judged.execution.state
         ready = (a for a in state.artifacts if self._is_ready(judged, a))
         return [Offer(state.artifacts[a], judged.reasons[a]) for a in ready]

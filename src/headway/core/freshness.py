@@ -74,10 +74,10 @@ class Reason(NamedTuple):
     def _changed(self) -> str:
         """A changed spec or recipe, by the key that changed where it is known; values only where they are short."""
         was, now = _short(self.was), _short(self.now)
-        values = f" ({was} → {now})" if len(was) + len(now) <= BRIEF and "\n" not in was + now else ""
-        if self.code == "spec_changed":
-            return f"{self.subject} changed" + (values if self.subject != "spec" else "")
-        return f"recipe changed{': ' + self.subject if self.subject else ''}{values}"
+        values = f"{was} → {now}" if len(was) + len(now) <= BRIEF and "\n" not in was + now else ""
+        if self.code == "recipe_changed":
+            return f"recipe changed ({': '.join(part for part in (self.subject, values) if part)})"
+        return f"{self.subject} changed" + (f" ({values})" if values and self.subject != "spec" else "")
 
     def to_dict(self) -> dict[str, str]:
         """The reason for machines."""

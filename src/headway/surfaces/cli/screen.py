@@ -47,6 +47,16 @@ class Screen:
             else:
                 self._held.append(text)
 
+    def flush(self) -> None:
+        """What was said so far is to be seen now."""
+        sys.stdout.flush()
+
+    def raw(self, data: bytes) -> None:
+        """Bytes as they are, on stdout."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
