@@ -197,6 +197,8 @@ class Session:
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
         state = judged.execution.state
+        if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
+            return None
         stale = [a for a in judged.reasons if a in judged.selected and not judged.reasons[a].fresh]
         making = [a for a in stale if state.artifacts[a].has_recipe]
         question = ask_first(state, making, self._costs(state, making))
@@ -212,7 +214,7 @@ class Session:
         return None
 
     def _costs(self, state: State, making: Sequence[str]) -> list[float | None]:
-        """What those will cost that cost money; most plans have none, and then no history is read."""
+        """What those will cost that cost money."""
         spending = [a for a in making if kind_of(state.artifacts[a]) in SPENDS]
         durations, graph = Durations(self.store, state), ArtifactGraph.over(state.artifacts)
         return [durations.estimate(state.artifacts[a], graph.tier(a)).cost_usd for a in spending]
@@ -231,7 +233,7 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
-            run = self._run(writer, judged, call, lock)
+            run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             try:
                 result = run.go()
             finally:
@@ -246,7 +248,15 @@ class Session:
                 sweep(self.store)
         return result
 
-    def _run(self, writer: Writer, judged: Judged, call: Call, lock: FileLock) -> Run:
+    def _run(
+        self,
+        writer: Writer,
+        judged: Judged,
+        call: Call,
+        lock: FileLock,
+        *,
+        show: Callable[[], object] = lambda: None,
+    ) -> Run:
         return Run(
             writer,
             judged.judge,
@@ -263,6 +273,7 @@ class Session:
             function=self._loader(call.functions),
             loop=call.loop,
             stop=call.stop,
+            show=show,
             boot=scheduler_lock.boot_id(),
         )
 

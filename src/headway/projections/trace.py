@@ -73,10 +73,11 @@ class Tracer:
         self._run = event.run
         self._depths = ArtifactGraph.over(state.artifacts).depths()
         self._open, self._begun = {}, set()
-        for artifact_id in event.stale:
+        reasons = event.reasons
+        for artifact_id in reasons:
             self._open.setdefault(self._depths.get(artifact_id, 0), set()).add(artifact_id)
-        kept = len(state.artifacts) - len(event.stale)
-        yield {"event": "incremental_analysis", "run": event.run, "to_build": list(event.stale), "skip": kept}
+        kept = len(state.artifacts) - len(reasons)
+        yield {"event": "incremental_analysis", "run": event.run, "to_build": list(reasons), "skip": kept}
 
     def _start(self, artifact_id: str) -> Iterator[dict[str, Any]]:
         wave = self._depths.get(artifact_id, 0)
