@@ -8,6 +8,7 @@ import msgspec
 
 from headway.core.plan import PlanSpec
 
+SEQUENCE = "tag:yaml.org,2002:seq"
 LIVE = "live:"
 """Marks a recipe that only a Python program has."""
 
@@ -33,7 +34,8 @@ def _dump(document: dict[str, Any]) -> str:
     class Dumper(yaml.SafeDumper):
         pass
 
-    Dumper.add_representer(list, lambda d, items: d.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True))
+    for kind in (list, tuple):
+        Dumper.add_representer(kind, lambda d, items: d.represent_sequence(SEQUENCE, items, flow_style=True))
     text: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
     return text
 
