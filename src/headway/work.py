@@ -8,21 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
-from headway.core.difference import PlanDifference, compare_plans
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.plan import PlanSpec, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.asking import Question, clock
-from headway.engine.estimates import Durations
 from headway.engine.gc import sweep
 from headway.engine.judge import Judge
-from headway.engine.preview import PlanPreview, foresee
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
@@ -30,6 +27,10 @@ from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
 from headway.files.blobs import Swept
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
+
+if TYPE_CHECKING:
+    from headway.core.difference import PlanDifference
+    from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
 
 
 class Meant(NamedTuple):
@@ -169,6 +170,9 @@ class Work:
         return self._preview(meant, judged, options or Options())
 
     def _preview(self, meant: Meant, judged: Judged, options: Options) -> PlanPreview:
+        from headway.engine.estimates import Durations
+        from headway.engine.preview import foresee
+
         state = judged.execution.state
         previous = judged.execution if meant.plan is None else self.project.store.folder(meant.plan_id).load()
         jobs = self.session.jobs(state, options)
@@ -177,6 +181,8 @@ class Work:
 
     def diff_plan(self, meant: Meant, *, take: str = "") -> tuple[PlanDifference, int] | None:
         """How the plan differs from what it was when it was last run (or saved), as of which event; None: no such."""
+        from headway.core.difference import compare_plans
+
         saved = self.project.store.folder(meant.plan_id).load()
         if saved is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from headway import ArtifactGraph, ArtifactSpec, IncrementalExecutor, PlanPreview
+from headway import ArtifactGraph, ArtifactSpec, IncrementalExecutor, Plan, PlanPreview
 from headway.core.plan import PlanSpec, Settings
 from headway.engine import session as session_module
 from headway.engine.estimates import DEFAULTS, Durations
 from headway.engine.result import Options
+from headway.errors import UsageError
 from headway.files.outputs import LARGEST
 from headway.work import Meant, Work
 from tests.bench import Bench
@@ -390,6 +392,14 @@ def test_a_size_is_written_as_people_do(tmp_path: Path, given: str | int, bytes_
     assert shop.save().execution.state.settings.store_up_to == bytes_
 
 
+def test_a_plan_in_python_says_the_same(tmp_path: Path) -> None:
+    """With the same words for a size."""
+    plan = Plan("g", id="p", project=tmp_path, store_up_to="1KiB", planned_by="m", confirm_above=0.5)
+    assert plan.spec.settings == Settings(store_up_to=1024, planned_by="m", confirm_above=0.5)
+    with pytest.raises(UsageError, match="'lots' is no size"):
+        Plan("g", store_up_to="lots")
+
+
 @pytest.mark.parametrize("given", ["lots", "-1", "1.5", "12 parsecs", "[]"])
 def test_what_is_no_size_is_a_problem_with_a_line(tmp_path: Path, given: str) -> None:
     """It says what a size looks like."""
@@ -441,13 +451,17 @@ def test_whoever_sits_there_is_asked(tmp_path: Path) -> None:
         assert (on_terminal("run", cwd=tmp_path, typed=answer)[0], (tmp_path / "a.txt").exists()) == (code, made)
 
 
-def on_terminal(*words: str, cwd: Path, typed: str) -> tuple[int, str]:
+def on_terminal(*words: str, cwd: Path, typed: str = "", **environ: str) -> tuple[int, str]:
     """The real command on a pty; its exit code, and what was to be seen."""
     import pty
 
     ours, theirs = pty.openpty()
     command = [str(Path(sys.executable).with_name("headway")), *words]
-    process = subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    env = {**known, "TERM": "xterm", **environ}
+    process = subprocess.Popen(
+        command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
+    )
     os.close(theirs)
     os.write(ours, typed.encode())
     seen = b""
@@ -461,6 +475,50 @@ def on_terminal(*words: str, cwd: Path, typed: str) -> tuple[int, str]:
         seen += data
     os.close(ours)
     return process.wait(60), seen.decode()
+
+
+EXPECTED = """\
+Plan rest-api: Build a REST API with authentication
+
+Wave 1 ⚡
+  [small]   UserProtocol   command   never made  ~1.0 s
+             Protocol defining User entity
+  [small]   AuthInterface  command   never made  ~1.0 s
+             Interface for authentication
+
+Wave 2 →
+  [medium]  UserModel      command   never made  ~1.0 s
+             SQLAlchemy model implementing UserProtocol
+
+Wave 3 →
+  [medium]  AuthService    command   never made  ~1.0 s
+             JWT-based authentication
+
+Wave 4 →
+  [medium]  App            command   never made  ~1.0 s
+             Flask application factory
+
+Estimates
+  Artifacts  5 to make at most, 0 up to date
+  Waves      4, 1.2x parallel
+  Tiers      2 small, 3 medium
+  Tokens     none: commands and functions use none
+  Cost       $0
+  Time       ~4.0 s with 2 at once; by default
+  Savings    0% of a full rebuild (0 of 5 artifacts)
+
+Next: headway run
+"""
+
+
+@pytest.mark.parametrize("columns", ["60", "200"])
+def test_the_preview_on_a_terminal_is_the_same_with_and_without_colour(shop: Workshop, columns: str) -> None:
+    """Whatever the width; colour only adds to it."""
+    plain = on_terminal("run", "-n", "-j", "2", cwd=shop.root, COLUMNS=columns, NO_COLOR="1")
+    assert plain == (0, EXPECTED.replace("\n", "\r\n"))
+    coloured = on_terminal("run", "-n", "-j", "2", cwd=shop.root, COLUMNS=columns)[1]
+    assert "\x1b[1mEstimates\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain[1]
 
 
 def test_an_old_plan_of_a_model_is_warned_of_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

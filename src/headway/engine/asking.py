@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 
 OLD = timedelta(hours=24)
 """A plan that a model made is worth a second look after this long."""
 
-SPENDS = frozenset({"agent"})
+Kind = Literal["command", "function", "agent", "hand"]
+
+SPENDS: frozenset[Kind] = frozenset({"agent"})
 """Kinds of recipes that cost money when a run makes them."""
+
+
+def kind_of(spec: ArtifactSpec) -> Kind:
+    """How an artifact is made."""
+    if spec.run:
+        return "command"
+    if spec.make:
+        return "function"
+    return "agent" if spec.agent else "hand"
 
 
 class Question(NamedTuple):

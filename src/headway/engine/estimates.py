@@ -15,10 +15,10 @@ from headway.core import events as ev
 from headway.core.graph import ArtifactGraph, Tier
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
+from headway.engine.asking import Kind, kind_of
 from headway.errors import HeadwayError
 from headway.store import PlanStore
 
-Kind = Literal["command", "function", "agent", "hand"]
 Basis = Literal["history", "similar", "default", "nothing", "unknown"]
 
 REMEMBERED = 20
@@ -77,15 +77,6 @@ class Estimate(NamedTuple):
 
 FREE = Estimate(NO_TIME, basis="nothing")
 """Nothing has to be made."""
-
-
-def kind_of(spec: ArtifactSpec) -> Kind:
-    """How an artifact is made."""
-    if spec.run:
-        return "command"
-    if spec.make:
-        return "function"
-    return "agent" if spec.agent else "hand"
 
 
 class Durations:

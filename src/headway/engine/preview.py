@@ -14,8 +14,8 @@ import msgspec
 from headway.core.fingerprint import reuse_key
 from headway.core.freshness import EDITS, RESTORABLE, ChangeReport, Reason
 from headway.core.graph import ArtifactGraph, Tier
-from headway.engine.asking import SPENDS, Question, ask_first, warn_of_age
-from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Kind, Span, kind_of, makespan
+from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
+from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Span, makespan
 from headway.engine.session import Judged
 from headway.projections.saved_execution import SavedExecution, content_hash
 

@@ -15,8 +15,7 @@ from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import scheduler_lock, stamping
-from headway.engine.asking import SPENDS, Question, ask_first, clock, warn_of_age
-from headway.engine.estimates import Durations, kind_of
+from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.formerly import Formerly
 from headway.engine.gc import sweep
 from headway.engine.history import History
@@ -215,6 +214,8 @@ class Session:
 
     def _costs(self, state: State, making: Sequence[str]) -> list[float | None]:
         """What those will cost that cost money."""
+        from headway.engine.estimates import Durations  # for those who spend: most plans have none
+
         spending = [a for a in making if kind_of(state.artifacts[a]) in SPENDS]
         durations, graph = Durations(self.store, state), ArtifactGraph.over(state.artifacts)
         return [durations.estimate(state.artifacts[a], graph.tier(a)).cost_usd for a in spending]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from headway.core.graph import ArtifactGraph
 from headway.core.plan import ArtifactSpec, Settings
 from headway.core.state import Run, State
-from headway.engine.asking import OLD, ask_first, warn_of_age
-from headway.engine.estimates import Span, kind_of, makespan, median
+from headway.engine.asking import OLD, ask_first, kind_of, warn_of_age
+from headway.engine.estimates import Span, makespan, median
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
