@@ -180,11 +180,12 @@ class Session:
             lock.release()
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
-        with folder.writing() as writer:
+        before = judged.execution.position
+        with folder.writing(known=judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             assert writer.position is not None, "a plan that was judged has events"
-            if writer.position != judged.execution.position:
+            if writer.position != before:
                 execution = SavedExecution(state, writer.position)
                 judged = self._judged(
                     execution, call.options, call.functions, writable=True, observer=judged.judge.observer
