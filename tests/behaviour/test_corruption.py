@@ -220,8 +220,8 @@ def test_a_hole_that_changes_again_is_damage_again(ruin: Ruin) -> None:
     assert ruin.findings() == ["ledger.hole"]
     ruin.repair()
     assert ruin.findings() == []
-    assert b'"stale":{"A"' in ruin.quarantined()
-    assert b'"stale":{"B"' in ruin.quarantined()
+    assert b'"because":{"never made":["A"' in ruin.quarantined()
+    assert b'"because":{"never made":["B"' in ruin.quarantined()
 
 
 # Every other way to ruin a file.
