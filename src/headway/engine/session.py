@@ -352,7 +352,7 @@ class Session:
         def recall() -> tuple[dict[str, tuple[Output, ...]], Callable[[Output], bytes]]:
             execution = self.store.folder(plan_id).load()
             done = execution.state.completed if execution is not None else {}
-            outputs = Outputs(self.root, self.store.blobs, Observer(self.root), largest=self.largest)
+            outputs = Outputs(self.root, self.store.blobs, Observer(self.root))
             return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
 
         return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
