@@ -429,6 +429,7 @@ def test_what_a_model_planned_is_asked_about_before_it_is_first_made(tmp_path: P
     refused = headway("run", cwd=tmp_path)
     assert refused.returncode == 3
     assert "Some-model made this plan, and nobody has run it yet. Nothing was started." in refused.stderr
+    assert (refused.stdout, refused.stderr.count("\n")) == ("", 1), "one line, and nothing of a run that never was"
     assert not (tmp_path / "a.txt").exists()
     document = json.loads(headway("run", "--json", cwd=tmp_path).stdout)
     assert (document["status"], document["decisions"]) == (

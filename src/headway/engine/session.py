@@ -21,6 +21,7 @@ from headway.engine.formerly import Formerly
 from headway.engine.gc import sweep
 from headway.engine.history import History
 from headway.engine.judge import Judge
+from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
 from headway.engine.shared import Shared
@@ -208,7 +209,6 @@ class Session:
             result.kept = [a for a in judged.reasons if a in judged.selected and judged.reasons[a].fresh]
             result.reasons = {a: judged.reasons[a] for a in stale}
             result.decisions = [Decision(question.code, making, ["--yes"])]
-            call.reporter.ended(result)
             return result
         if warning := warn_of_age(state, clock()):
             call.warn(warning)
@@ -239,7 +239,8 @@ class Session:
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             try:
-                result = run.go()
+                with listening():
+                    result = run.go()
             finally:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)

@@ -209,8 +209,9 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     assert function is not None, "a function recipe has a function"
     _guard_exit()
     _recipe.id = job.spec.id
-    with kept_prints() as prints:
-        attempt = _attempt(function, job, loop)
+    attempt, prints = kept_prints(lambda: _attempt(function, job, loop))
+    if not prints:
+        return attempt
     return attempt._replace(stdout=prints.bytes("stdout"), stderr=prints.bytes("stderr") + attempt.stderr)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from headway.engine.recipes.command import Kept
 
@@ -24,6 +24,9 @@ class Prints:
 
     def __init__(self) -> None:
         self._kept: dict[str, Kept] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
 
     def add(self, name: str, text: str) -> None:
         """Keep it, as far as there is room."""
@@ -38,6 +41,7 @@ class Prints:
         return kept.bytes() if kept is not None else b""
 
 
+Result = TypeVar("Result")
 _writer: ContextVar[Prints | None] = ContextVar("headway_prints", default=None)
 _lock = threading.Lock()
 _listening = 0
@@ -66,21 +70,30 @@ class _Stream:
         return getattr(self._real, name)
 
 
-@contextmanager
-def kept_prints() -> Iterator[Prints]:
-    """Keep what is printed in this context meanwhile."""
+def kept_prints(call: Callable[[], Result]) -> tuple[Result, Prints]:
+    """What a call returns, and what it printed meanwhile. It must not raise. Cheap while somebody is `listening`."""
     prints = Prints()
-    _listen(1)
     token = _writer.set(prints)
     try:
-        yield prints
+        if _listening:
+            return call(), prints
+        with listening():
+            return call(), prints
     finally:
         _writer.reset(token)
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Have the streams tell who writes: put in place for the first who asks, and taken away after the last."""
+    _listen(1)
+    try:
+        yield
+    finally:
         _listen(-1)
 
 
 def _listen(more: int) -> None:
-    """Put the streams in place for the first function, and take them away after the last."""
     global _listening
     with _lock:
         before, _listening = _listening, _listening + more

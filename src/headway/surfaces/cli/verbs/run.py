@@ -89,7 +89,9 @@ def run(args: Any, screen: Screen) -> int:
             stop=asked.why,
             execution=meant.execution,
             agree=_ask(screen, args),
-            warn=lambda text: screen.note(screen.style(f"{text}. Next: headway run --fresh", "yellow", err=True)),
+            warn=lambda text: screen.note(
+                screen.style(f"{text}. headway plans show{same_plan(args)} shows it.", "yellow", err=True)
+            ),
         )
     screen.answer(result.to_dict())
     return result.exit_code
@@ -163,7 +165,10 @@ def _ask(screen: Screen, args: Any) -> Callable[[Question], bool]:
         if not screen.can_ask:
             screen.note(f"{text} Nothing was started. headway run -n{same_plan(args)} shows it; --yes agrees.")
             return False
-        return screen.ask(f"{text} Make it now? [y/N] ")
+        agreed = screen.ask(f"{text} Make it now? [y/N] ")
+        if not agreed:
+            screen.note(f"Nothing was started. headway run -n{same_plan(args)} shows it.")
+        return agreed
 
     return agree
 
