@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from headway import Plan
-from tests.bench import Bench
+from headway.engine.recipes.prints import kept_prints
+from headway.engine.result import Options
+from tests.bench import Bench, Log
 
 
 def test_what_a_function_prints_is_kept_with_its_attempt(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +105,31 @@ def test_the_streams_are_as_they_were_when_all_is_done(bench: Bench) -> None:
     bench.plan("a b")
     bench.run(jobs=2)
     assert (sys.stdout, sys.stderr) == before
+
+
+def test_a_stream_that_somebody_puts_before_ours_changes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view that draws redirects what is printed; a function's words are still its attempt's."""
+    shown = io.StringIO()
+
+    class Redirecting(Log):
+        def begun(self, *_: object) -> None:
+            monkeypatch.setattr(sys, "stdout", shown)
+
+    bench.plan("a")
+    bench.makes("a", lambda: str(print("inside")))
+    session = bench.session
+    session.run("plan", Options(), reporter=Redirecting(), functions=bench.functions())
+    session.store.blobs.close()
+    monkeypatch.undo()
+    assert shown.getvalue() == ""
+    assert bench.blob(bench.state().completed["a"].stdout) == b"inside\n"
+
+
+def test_what_is_printed_can_be_heard_at_once() -> None:
+    """By whoever shows the last line of what runs."""
+    heard: list[bytes] = []
+    _, prints = kept_prints(lambda: print("one"), heard.append)
+    assert b"".join(heard) == prints.bytes("stdout") == b"one\n"
 
 
 def test_nothing_pollutes_the_json_of_a_run(tmp_path: Path) -> None:

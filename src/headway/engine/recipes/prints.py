@@ -20,10 +20,11 @@ from headway.engine.recipes.command import Kept
 class Prints:
     """What one attempt wrote, by stream."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_heard", "_kept")
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[bytes], None] | None = None) -> None:
         self._kept: dict[str, Kept] = {}
+        self._heard = heard
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -33,7 +34,10 @@ class Prints:
         kept = self._kept.get(name)
         if kept is None:
             kept = self._kept[name] = Kept()
-        kept.add(text.encode("utf-8", "replace"))
+        data = text.encode("utf-8", "replace")
+        kept.add(data)
+        if self._heard is not None:
+            self._heard(data)
 
     def bytes(self, name: str) -> bytes:
         """What was written to this stream."""
@@ -44,7 +48,7 @@ class Prints:
 Result = TypeVar("Result")
 _writer: ContextVar[Prints | None] = ContextVar("headway_prints", default=None)
 _lock = threading.Lock()
-_listening = 0
+_listeners: list[object] = []
 
 
 class _Stream:
@@ -70,15 +74,17 @@ class _Stream:
         return getattr(self._real, name)
 
 
-def kept_prints(call: Callable[[], Result]) -> tuple[Result, Prints]:
-    """What a call returns, and what it printed meanwhile. It must not raise. Cheap while somebody is `listening`."""
-    prints = Prints()
+def kept_prints(call: Callable[[], Result], heard: Callable[[bytes], None] | None = None) -> tuple[Result, Prints]:
+    """What a call returns, and what it printed meanwhile, told to `heard` at once. Cheap while all is in place."""
+    prints = Prints(heard)
     token = _writer.set(prints)
     try:
-        if _listening:
-            return call(), prints
-        with listening():
-            return call(), prints
+        if not _listeners:
+            with listening():
+                return call(), prints
+        if not (isinstance(sys.stdout, _Stream) and isinstance(sys.stderr, _Stream)):
+            _put_in_place()  # somebody has put a stream of their own before ours since
+        return call(), prints
     finally:
         _writer.reset(token)
 
@@ -86,20 +92,24 @@ def kept_prints(call: Callable[[], Result]) -> tuple[Result, Prints]:
 @contextmanager
 def listening() -> Iterator[None]:
     """Have the streams tell who writes: put in place for the first who asks, and taken away after the last."""
-    _listen(1)
+    me = object()
+    with _lock:
+        _listeners.append(me)
+    _put_in_place()
     try:
         yield
     finally:
-        _listen(-1)
+        with _lock:
+            _listeners.remove(me)
+            for name in ("stdout", "stderr") if not _listeners else ():
+                stream = getattr(sys, name)
+                if isinstance(stream, _Stream):
+                    setattr(sys, name, stream._real)
 
 
-def _listen(more: int) -> None:
-    global _listening
+def _put_in_place() -> None:
     with _lock:
-        before, _listening = _listening, _listening + more
-        for name in ("stdout", "stderr") if 0 in (before, _listening) else ():
+        for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
-            if not before and stream is not None:
+            if stream is not None and not isinstance(stream, _Stream):
                 setattr(sys, name, _Stream(stream, name))
-            elif before and isinstance(stream, _Stream):
-                setattr(sys, name, stream._real)
