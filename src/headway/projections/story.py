@@ -30,7 +30,8 @@ def sentence(record: ev.Record) -> str:
         case ev.ArtifactStarted():
             return f"started {_names([s.id for s in event.starts])}"
         case ev.ArtifactCompleted():
-            return f"{event.how} {event.id} in {seconds(event.ms)}"
+            took = f" in {seconds(event.ms)}" if event.how == "made" else ""
+            return f"{event.how} {event.id}{took}"
         case ev.OutputAccepted():
             return f"accepted {event.id}{_why(event.reason)}"
         case ev.ArtifactFailed():

@@ -58,6 +58,10 @@ class Screen:
         first, *rest = str(error).splitlines()
         print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
 
+    def colours(self, stream: Any) -> bool:
+        """Whether colour can be seen on one of the two streams."""
+        return self._colour_err if stream is sys.stderr else self._colour_out
+
     def style(self, text: str, *names: str, err: bool = False) -> str:
         """Text with colour, where colour can be seen."""
         if not (self._colour_err if err else self._colour_out):

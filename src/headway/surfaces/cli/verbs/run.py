@@ -12,10 +12,10 @@ import signal
 from typing import Any
 
 from headway.engine.result import Options
-from headway.surfaces.cli.lines import Lines
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, at_least, project_of
+from headway.surfaces.cli.options import add_json, add_plan, at_least, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.watching import watching
 from headway.work import Meant, Work
 
 
@@ -67,11 +67,12 @@ def run(args: Any, screen: Screen) -> int:
         return _preview(work, meant, variables, args, screen)
     plan_id = work.take_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
-    with asked:
+    watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
+    with asked, watch as reporter:
         result = work.run(
             plan_id,
             _options(args),
-            reporter=Lines(screen, verbose=args.verbose),
+            reporter=reporter,
             functions=meant.functions,
             stop=asked.why,
             execution=None if variables else meant.execution,
