@@ -24,6 +24,7 @@ PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^]]+\]\(([^)\s]+)\)")
 BOUNDARY = "\x1e"
+BIN = Path(sys.executable).parent
 
 
 class Snippet(NamedTuple):
@@ -67,12 +68,12 @@ def steps(transcript: str) -> list[Step]:
     return found
 
 
-def play(transcript: str, folder: Path) -> Iterator[tuple[Step, str]]:
+def play(transcript: str, folder: Path, bin: Path = BIN) -> Iterator[tuple[Step, str]]:
     """Each command with what it really printed, all in one shell that starts in the folder."""
     todo = steps(transcript)
     script = "".join(f"{step.command}\n__code=$?; printf '{BOUNDARY}'; (exit $__code)\n" for step in todo)
     (folder / ".transcript").write_text(f"exec 2>&1\n{script}", encoding="utf-8")
-    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    beside = f"{bin}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", ".transcript"],
         cwd=folder,
@@ -97,11 +98,11 @@ def pattern(expected: list[str]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def shortfalls(transcript: str, folder: Path) -> list[str]:
+def shortfalls(transcript: str, folder: Path, bin: Path = BIN) -> list[str]:
     """Commands that printed something else than the transcript says."""
     return [
         f"$ {step.command}\n{output}"
-        for step, output in play(transcript, folder)
+        for step, output in play(transcript, folder, bin)
         if not pattern(step.expected).fullmatch(output)
     ]
 

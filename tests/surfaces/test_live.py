@@ -177,7 +177,7 @@ def test_a_log_is_told_what_still_runs(book: Path) -> None:
     command = subprocess.Popen(
         [headway(), "run"],
         cwd=book,
-        env={**os.environ, "HEADWAY_HEARTBEAT": "0.05", "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "HEADWAY_HEARTBEAT": "0.05"},
         stdout=subprocess.PIPE,
         text=True,
     )

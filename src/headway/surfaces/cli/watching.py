@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from io import TextIOWrapper
 from typing import Any
 
 from headway.engine.result import Reporter
@@ -23,6 +24,8 @@ def watching(
     given: dict[str, Any] = {"verbose": verbose, "where": where}
     seconds = _seconds(environ.get("HEADWAY_HEARTBEAT"))
     stream = sys.stderr if screen.as_json else sys.stdout
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(line_buffering=True)  # whoever reads the log wants to read it now
     if environ.get("GITHUB_ACTIONS", "") not in NO:
         from headway.surfaces.cli.github import Annotated
 
