@@ -426,10 +426,11 @@ class Run:
         self._settle(artifact_id, "accepted", reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
-        """Adopt what stands at its paths, or say why that cannot be."""
+        """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
         self._judge.state = self._state
         spec = self._state.artifacts[artifact_id]
-        problem = self._refusal(artifact_id) if spec.produces or spec.modifies else "it has no files"
+        has_something = spec.produces or spec.modifies or spec.effects
+        problem = self._refusal(artifact_id) if has_something else "it has no files"
         if problem:
             raise UsageError(
                 f"There is nothing to accept for {artifact_id}",

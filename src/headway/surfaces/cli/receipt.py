@@ -19,11 +19,14 @@ WORTH_SAYING = 1000
 """Milliseconds of work that were saved, below which nobody wants to hear of it."""
 
 _QUESTIONS = {
-    "output_modified": "was edited since it was made",
-    "untracked_output": "was there before it was ever made",
-    "effects_uncertain": "has effects elsewhere and was interrupted",
-    "adopted_edit": "is what somebody accepted, and out of date now",
-    "edit_not_verified": "was edited, and verify does not agree with the edit",
+    "output_modified": ("was edited since it was made", "were edited since they were made"),
+    "untracked_output": ("was there before it was ever made", "were there before they were ever made"),
+    "effects_uncertain": ("has effects elsewhere and was interrupted", "have effects elsewhere and were interrupted"),
+    "adopted_edit": (
+        "is what somebody accepted, and out of date now",
+        "are what somebody accepted, and out of date now",
+    ),
+    "edit_not_verified": ("was edited, and verify disagrees", "were edited, and verify disagrees"),
 }
 
 
@@ -87,9 +90,11 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
 
 def question(decision: Decision, where: str = "") -> str:
     """Something that only the user can decide, and what decides it."""
-    what = _QUESTIONS.get(decision.code, decision.code)
+    one = len(decision.artifacts) == 1
+    what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
     ways = (f"headway run {flag}" if flag.startswith("-") else flag for flag in decision.flags)
-    return f"{names(decision.artifacts)}: {what}. It was not touched. Decide: {'  or  '.join(w + where for w in ways)}"
+    left = "It was not touched" if one else "They were not touched"
+    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(way + where for way in ways)}"
 
 
 def names(ids: Sequence[str]) -> str:
