@@ -60,3 +60,13 @@ def test_the_workflow_runs_what_its_page_shows(tmp_path: Path) -> None:
     said = next(output for _, output in play("$ headway run\n", clean))
     assert "2 restored, 1 kept" in said
     assert (clean / "dist" / "notes.md").read_bytes() == made
+
+
+def test_the_plan_makes_what_the_script_made(tmp_path: Path) -> None:
+    """The migrated site, made anew by the plan, is byte for byte what is checked in, and what build.sh makes."""
+    folder = copied("migration", tmp_path)
+    before = {path.name: path.read_bytes() for path in (folder / "site").iterdir()}
+    for session in ("$ sh build.sh\n", "$ headway run --discard-edits\n"):
+        said = [output for _, output in play(session, folder)]
+        assert {path.name: path.read_bytes() for path in (folder / "site").iterdir()} == before
+    assert "4 made" in said[0]
