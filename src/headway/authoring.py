@@ -147,22 +147,26 @@ class Plan:
 
     # Running.
 
-    def meant(self, plan_id: str | None = None, *, name: str = "") -> Meant:
-        """The plan as a proposal, refused if it has problems."""
+    def meant(self, plan_id: str | None = None, *, name: str = "", project: Project | None = None) -> Meant:
+        """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one."""
         spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
+        chosen, name = spec.id or hash_goal(spec.goal), name or self._name
+        source = digest(msgspec.json.encode(spec))
+        saved = project.store.folder(chosen).load() if project is not None else None
+        known = saved.state.proposal if saved is not None else None
+        if known is not None and (known.path, known.source) == (name, source):
+            return Meant(chosen, functions=self._functions, execution=saved)
         problems = check_plan(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
-        source = digest(msgspec.json.encode(spec))
-        chosen = spec.id or hash_goal(spec.goal)
-        return Meant(chosen, spec, name or self._name, source, functions=self._functions)
+        return Meant(chosen, spec, name, source, functions=self._functions)
 
-    def _work(self) -> tuple[Work, str]:
+    def _work(self) -> tuple[Work, Meant]:
         project = (
             Project(self._where, by="python") if self._where is not None else Project.locate(os.getcwd(), by="python")
         )
         work = Work(project, environ=self._environ)
-        return work, work.take_in(self.meant())
+        return work, work.taken_in(self.meant(project=project))
 
     def run(
         self,
@@ -174,9 +178,16 @@ class Plan:
         **options: Any,
     ) -> RunResult:
         """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false."""
-        work, plan_id = self._work()
+        work, meant = self._work()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
-        result = work.run(plan_id, asked, reporter=reporter, functions=self._functions, stop=stop)
+        result = work.run(
+            meant.plan_id,
+            asked,
+            reporter=reporter,
+            functions=self._functions,
+            stop=stop,
+            execution=meant.execution,
+        )
         if check and not result.ok:
             raise RunFailed(result)
         return result
@@ -187,19 +198,20 @@ class Plan:
 
         loop = asyncio.get_running_loop()
         asked: list[str] = []
-        work, plan_id = self._work()
+        work, meant = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
         chosen = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
 
         def go() -> RunResult:
             return work.run(
-                plan_id,
+                meant.plan_id,
                 chosen,
                 reporter=reporter,
                 functions=self._functions,
                 loop=loop,
                 stop=lambda: asked[0] if asked else "",
+                execution=meant.execution,
             )
 
         running = asyncio.ensure_future(asyncio.to_thread(go))

@@ -167,7 +167,7 @@ class Life:
             spec=spec,
             root=root,
             inputs={r: workshop.input(state.artifacts[r], judged.judge.recorded(r)) for r in spec.requires},
-            sources=judged.judge.sources.get(spec.id, []),
+            sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
             timeout=spec.timeout or state.settings.timeout,

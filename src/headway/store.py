@@ -146,8 +146,8 @@ class PlanFolder:
     # Writing.
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """A writer; when it is let go of, projections follow as far as they are due."""
+    def writing(self, *, show: bool = True) -> Iterator[Writer]:
+        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it."""
         seen: set[str] = set()
 
         def note(_: State, records: Sequence[Record]) -> None:
@@ -157,26 +157,33 @@ class PlanFolder:
         try:
             yield writer
             writer.sync()
-            self.project(writer, seen)
+            if show:
+                self.project(writer, seen)
         finally:
             writer.close()
             self.blobs.close()
 
-    def project(self, writer: Writer, seen: set[str], *, mid_run: bool = False) -> list[Left]:
-        """Write the projections that are due after events of these types; those that were left alone.
-
-        In the middle of a run a large plan is projected only when enough has happened to pay for it.
-        """
+    def project(self, writer: Writer, seen: set[str]) -> list[Left]:
+        """Write the projections that are due after events of these types; those that were left alone."""
         if not seen or writer.state is None or writer.position is None:
             return []
         execution = SavedExecution(writer.state, writer.position)
         important = bool(seen & (CHECKPOINTS | ENDINGS)) or self.files.missing()
-        if not self._is_due(execution) and (mid_run or not important):
+        if not important and not self._is_due(execution):
             return []
         left = self.files.refresh(execution, ALL if important else VIEWS)
         for name, why in left:
             self._notice(f"{name} {why}")
         return left
+
+    def show(self, writer: Writer) -> None:
+        """In the middle of a run: a large plan is projected only when enough has happened to pay for it."""
+        writer.sync()
+        with writer.standing_still() as (state, position):
+            if state is not None and position is not None:
+                execution = SavedExecution(state, position)
+                if self._is_due(execution):
+                    self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
 
     def _is_due(self, execution: SavedExecution) -> bool:
         try:

@@ -191,7 +191,7 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
-            run = self._run(writer, judged, call, lock)
+            run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             try:
                 result = run.go()
             finally:
@@ -206,7 +206,15 @@ class Session:
                 sweep(self.store)
         return result
 
-    def _run(self, writer: Writer, judged: Judged, call: Call, lock: FileLock) -> Run:
+    def _run(
+        self,
+        writer: Writer,
+        judged: Judged,
+        call: Call,
+        lock: FileLock,
+        *,
+        show: Callable[[], object] = lambda: None,
+    ) -> Run:
         settings = judged.execution.state.settings
         return Run(
             writer,
@@ -224,6 +232,7 @@ class Session:
             function=self._loader(call.functions),
             loop=call.loop,
             stop=call.stop,
+            show=show,
             boot=scheduler_lock.boot_id(),
         )
 

@@ -1,8 +1,8 @@
 """What every ledger offers, whatever it is kept in. tests/contracts/ledger.py is the contract, run against each.
 
 A ledger is read without a lock and written in batches. A batch is: `begin` (take the lock, learn what others
-appended), any number of `append`, then `sync` and `end`. What was appended is durable when `sync` has returned, and
-only then may anybody be told.
+appended), any number of `stage` and `write`, then `sync` and `end`. What was written is durable when `sync` has
+returned, and only then may anybody be told.
 """
 
 from __future__ import annotations
@@ -62,12 +62,16 @@ class Ledger(Protocol):
         """
         ...
 
-    def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
-        """Write events at the end, inside a batch. All of them or none."""
+    def stage(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
+        """Chain events to the end, inside a batch: numbered and linked, and not yet to be seen by anybody."""
+        ...
+
+    def write(self) -> None:
+        """Write all that is staged. All of it or nothing; either way nothing is staged any more."""
         ...
 
     def sync(self) -> None:
-        """Make everything appended durable. A failed sync is never tried again: the ledger takes no more."""
+        """Make everything written durable. A failed sync is never tried again: the ledger takes no more."""
         ...
 
     def end(self) -> None:
@@ -79,7 +83,7 @@ class Ledger(Protocol):
         ...
 
     def size(self) -> int:
-        """Bytes written so far: how far a snapshot is behind is measured in them."""
+        """Bytes so far, staged ones included: how far a snapshot is behind is measured in them."""
         ...
 
     def close(self) -> None:

@@ -65,17 +65,17 @@ def run(args: Any, screen: Screen) -> int:
     variables = _variables(args.set)
     if args.preview:
         return _preview(work, meant, variables, args, screen)
-    plan_id = work.take_in(meant, take=args.take or "", variables=variables)
+    meant = work.taken_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
     with asked, watch as reporter:
         result = work.run(
-            plan_id,
+            meant.plan_id,
             _options(args),
             reporter=reporter,
             functions=meant.functions,
             stop=asked.why,
-            execution=None if variables else meant.execution,
+            execution=meant.execution,
         )
     screen.answer(result.to_dict())
     return result.exit_code
