@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from headway.project import Project
+from headway.surfaces.cli.main import main
 from tests.bench import Bench
 from tests.processes import finish, processes, soon, start
 
