@@ -143,6 +143,14 @@ def test_a_running_plan_is_shown(book: Path, columns: int, env: dict[str, str]) 
         assert in_order(timeless(terminal.screen.text)) == AFTER
 
 
+def test_the_picture_in_the_documentation_is_this_one() -> None:
+    """docs/watching.md shows what is seen here."""
+    page = Path(__file__).parents[2] / "docs" / "watching.md"
+    shown = re.search(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown is not None
+    assert moving(shown[1].rstrip("\n")) == DURING[80]
+
+
 def test_what_is_left_is_coloured(book: Path) -> None:
     """One colour for each outcome."""
     with Terminal("headway", "run", cwd=book) as terminal:
