@@ -146,14 +146,18 @@ class PlanFolder:
     # Writing.
 
     @contextmanager
-    def writing(self, *, show: bool = True) -> Iterator[Writer]:
-        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it."""
+    def writing(self, *, show: bool = True, known: SavedExecution | None = None) -> Iterator[Writer]:
+        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
+
+        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more.
+        """
         seen: set[str] = set()
 
         def note(_: State, records: Sequence[Record]) -> None:
             seen.update(record.event.type for record in records)
 
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
+        seed = (known.state, known.position) if known is not None else None
+        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=seed)
         try:
             yield writer
             writer.sync()

@@ -58,7 +58,7 @@ class Judge:
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
         self._environ = environ
-        self._functions = functions or {}
+        self.functions = functions or {}
         self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
@@ -171,7 +171,7 @@ class Judge:
 
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
-        if spec.make.startswith("live:") and not spec.version and spec.id not in self._functions:
+        if spec.make.startswith("live:") and not spec.version and spec.id not in self.functions:
             done = self.state.completed.get(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         names = (*self.state.settings.env, *spec.env)
@@ -192,7 +192,7 @@ class Judge:
         return "unknown"
 
     def _code(self, spec: ArtifactSpec) -> str:
-        function = self._functions.get(spec.id)
+        function = self.functions.get(spec.id)
         if function is None:
             return self.code.of_reference(spec.make)
         known = self._codes.get(function)

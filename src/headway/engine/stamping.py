@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from headway import stamp
 from headway.core.paths import is_glob
+from headway.core.plan import ArtifactSpec
 from headway.core.state import Position
 from headway.engine.judge import Judge
 from headway.engine.result import RunResult
@@ -17,6 +21,7 @@ from headway.files.observe import RACY_NS
 from headway.version import VERSION
 
 TAIL = 36
+PLAN_FILES = (".yaml", ".yml", ".json")
 CONFIGS = ("headway.toml", "pyproject.toml")
 
 
@@ -33,15 +38,17 @@ def leave(
 ) -> bool:
     """Leave a stamp if nothing is open and nothing is in doubt; whether one was left."""
     state = judge.state
-    if state.proposal is None or state.proposal.path.endswith(".py") or not _all_is_well(judge):
+    if state.proposal is None or not _all_is_well(judge):
         return False
-    plan = state.proposal.path
-    if not os.path.isfile(os.path.join(root, plan)):
+    made = built(state.proposal.source, state.artifacts.values(), judge.functions) if judge.functions else ""
+    is_file = not judge.functions and os.path.splitext(state.proposal.path)[1] in PLAN_FILES
+    plan = state.proposal.path if is_file else name_of(state.proposal.path, state.plan_id)
+    if not made and not (is_file and os.path.isfile(os.path.join(root, plan))):
         return False
     folders = _folders(judge, root)
     absent = [*judge.absent_words(), *judge.code.absent]
     appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
-    files = None if appeared or _sources_changed(judge) else _settled(judge, _files(judge, root, plan))
+    files = None if appeared or _sources_changed(judge) else _settled(judge, _files(judge, root))
     size = os.path.getsize(ledger)
     with open(ledger, "rb") as file:
         file.seek(max(size - TAIL, 0))
@@ -61,8 +68,25 @@ def leave(
         files=files,
         folders=folders,
         absent=[*absent, *(p for p in CONFIGS if not os.path.lexists(os.path.join(root, p)))],
+        built=made,
     )
     return True
+
+
+def name_of(proposal: str, plan_id: str) -> str:
+    """The name of the stamp for a plan that Python code builds."""
+    return f"{proposal}#{plan_id}"
+
+
+def built(source: str, specs: Iterable[ArtifactSpec], functions: Mapping[str, Callable[..., Any]]) -> str:
+    """What Python code has built: the plan, and its functions by their code; "" if that cannot be told."""
+    if any(spec.make.startswith("live:") and not spec.version for spec in specs):
+        return ""
+    codes = {getattr(function, "__code__", None) for function in set(functions.values())}
+    if None in codes:
+        return ""
+    parts = sorted((code.co_filename, code.co_firstlineno, marshal.dumps(code)) for code in codes if code is not None)
+    return hashlib.sha256(repr((source, parts)).encode()).hexdigest()
 
 
 def _all_is_well(judge: Judge) -> bool:
@@ -82,7 +106,7 @@ def _sources_changed(judge: Judge) -> bool:
     )
 
 
-def _files(judge: Judge, root: str, plan: str) -> dict[str, str]:
+def _files(judge: Judge, root: str) -> dict[str, str]:
     """Every file that the verdict depended on, with the digest that it had then ("" for whatever it had)."""
     state = judge.state
     found = {config: "" for config in CONFIGS if os.path.isfile(os.path.join(root, config))}
@@ -95,7 +119,9 @@ def _files(judge: Judge, root: str, plan: str) -> dict[str, str]:
         if artifact_id in judge.now:
             found |= judge.now[artifact_id].sources
     found |= {os.path.relpath(path, root): digest for path, digest in judge.code.files.items()}
-    return {**found, plan: state.proposal.source if state.proposal else ""}
+    if state.proposal is not None and not judge.functions:
+        found[state.proposal.path] = state.proposal.source
+    return found
 
 
 def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, int, int]] | None:
