@@ -362,6 +362,15 @@ def test_init_overwrites_nothing(shop: Workshop, run: Run) -> None:
     assert shop.tree() == before
 
 
+@pytest.mark.parametrize("name", ["headway.json", "headway.py"])
+def test_init_hides_no_other_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """A plan file of another kind is the project's plan: a new one would take its place."""
+    (tmp_path / name).write_text("{}", encoding="utf-8")
+    assert main(["init", "--project", str(tmp_path)]) == 3
+    assert f"There is a {name} already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 @pytest.mark.parametrize(
     "name", ["123", "true", "No", "2024-01-01", "1e5", "...", "日本", "-x-", "0x1F", "a" * 80, "x y"]
 )

@@ -24,7 +24,7 @@ class Verb(NamedTuple):
 
 VERBS = (
     Verb("init", "start a project with a plan of a few lines", "Start"),
-    Verb("demo", "watch it work, in a temporary folder", "Start"),
+    Verb("demo", "watch it work, in a temporary folder, in seconds", "Start"),
     Verb("run", "make what is stale; after an interruption, go on", "Work"),
     Verb("resume", "go on with the latest unfinished plan", "Work"),
     Verb("accept", "what is on disk counts", "Work"),

@@ -27,7 +27,7 @@ class Screen:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to stop
-        plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         self._colour_out = sys.stdout.isatty() and not plain
         self._colour_err = sys.stderr.isatty() and not plain
 
@@ -107,6 +107,10 @@ class Screen:
             self.answer({"error": error.to_dict()})
         first, *rest = str(error).splitlines()
         print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
+
+    def colours(self, stream: Any) -> bool:
+        """Whether colour can be seen on one of the two streams."""
+        return self._colour_err if stream is sys.stderr else self._colour_out
 
     def style(self, text: str, *names: str, err: bool = False) -> str:
         """Text with colour, where colour can be seen."""

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headway.engine.result import Options
-from headway.surfaces.cli.lines import Lines
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.watching import watching
 from headway.work import Meant, Work
 
 if TYPE_CHECKING:
@@ -80,11 +80,12 @@ def run(args: Any, screen: Screen) -> int:
         return _preview(work, meant, variables, args, screen)
     meant = work.taken_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
-    with asked:
+    watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
+    with asked, watch as reporter:
         result = work.run(
             meant.plan_id,
             _options(args),
-            reporter=Lines(screen, verbose=args.verbose),
+            reporter=reporter,
             functions=meant.functions,
             stop=asked.why,
             execution=meant.execution,
