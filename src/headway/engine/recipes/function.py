@@ -215,7 +215,7 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     assert function is not None, "a function recipe has a function"
     _guard_exit()
     _recipe.id = job.spec.id
-    attempt, prints = kept_prints(lambda: _attempt(function, job, loop))
+    attempt, prints = kept_prints(lambda: _attempt(function, job, loop), job.printed)
     if not prints:
         return attempt
     return attempt._replace(stdout=prints.bytes("stdout"), stderr=prints.bytes("stderr") + attempt.stderr)
