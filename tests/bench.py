@@ -244,7 +244,7 @@ class Bench:
         return status_document(self.session.judge(plan, functions=self.functions(plan)))
 
     def why(self, name: str, plan: str = "plan") -> dict[str, Any]:
-        return why_document(self.session.judge(plan, functions=self.functions(plan)), name, None)
+        return why_document(self.session.judge(plan, functions=self.functions(plan)), name)
 
     # The world.
 

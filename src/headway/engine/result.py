@@ -30,6 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     on_edit: Literal["ask", "accept", "discard"] | None = None
     reason: str = ""
     max_time: float | None = None
+    yes: bool = False
 
     @property
     def partial(self) -> bool:

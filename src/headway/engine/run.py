@@ -540,7 +540,8 @@ class Run:
         def go_on() -> None:
             reason = self._judge.reasons[outcome.id]
             if not moved:
-                self._settle(outcome.id, "made", reason, ms=outcome.ms)
+                note = f"{outcome.attempts} attempts" if outcome.attempts > 1 else ""
+                self._settle(outcome.id, "made", reason, ms=outcome.ms, note=note)
                 return
             path = next(iter(moved.values()))
             self.result.made.append(outcome.id)
@@ -558,12 +559,14 @@ class Run:
             wrote=tuple(wrote),
             stdout=outcome.stdout,
             stderr=outcome.stderr,
+            attempts=outcome.attempts,
         )
         return command, go_on
 
     def _failed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         def go_on() -> None:
-            self._lose(outcome.id, outcome.error, self._judge.reasons[outcome.id], outcome.ms)
+            tried = f" ({outcome.attempts} attempts)" if outcome.attempts > 1 else ""
+            self._lose(outcome.id, outcome.error, self._judge.reasons[outcome.id], outcome.ms, tried)
             self._errors.append(f"{outcome.code}: {outcome.error}")
             if self._options.fail_fast:
                 self._halted, self._cancelling = self._halted or "fail_fast", True
@@ -594,10 +597,10 @@ class Run:
             self._using.setdefault(use.path, []).append(use)
         self._take([Outcome(spec.id, False, (), code, error)])
 
-    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0) -> None:
+    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0, tried: str = "") -> None:
         self.result.failed[artifact_id] = error
         self._judge.reasons[artifact_id] = Reason("failed")
-        self._reporter.finished(artifact_id, "failed", reason, ms, error)
+        self._reporter.finished(artifact_id, "failed", reason, ms, error + tried)
         self._block_behind(artifact_id)
 
     def _all_use_command_of(self, spec: ArtifactSpec) -> bool:

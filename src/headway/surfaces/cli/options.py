@@ -94,6 +94,11 @@ def same_plan(args: Any) -> str:
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
 
 
+def add_take(parser: argparse.ArgumentParser) -> None:
+    """--take: every verb that looks at a plan as its file would have it."""
+    parser.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
+
+
 def plan_of(args: Any, project: Project) -> str:
     """The id of the plan that the arguments name."""
     named, positional = args.plan_id, getattr(args, "id", None)
