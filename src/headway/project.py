@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -19,6 +19,7 @@ from headway.core.commands import (
     CreatePlan,
     ImportPlan,
     RecordExport,
+    RecordLearning,
     ReleaseArtifacts,
     ResetPlan,
     SetProfile,
@@ -43,6 +44,10 @@ from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 
 if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
+
+if TYPE_CHECKING:
+    from headway.history.dag import Dag  # the history is loaded by whoever changes or asks for it
+    from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
 
 if TYPE_CHECKING:
     from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
@@ -79,7 +84,10 @@ class Project:
         self._disk = disk
         self._parsed: tuple[tuple[str, str], ParsedPlan] | None = None
         self.blobs = Blobs(os.path.join(self.home, "blobs"), disk=disk)
-        self.store = PlanStore(os.path.join(self.home, "plans"), blobs=self.blobs, disk=disk, notice=notice)
+        self._notice = notice
+        self._dag: Dag | None = None
+        plans = os.path.join(self.home, "plans")
+        self.store = PlanStore(plans, blobs=self.blobs, disk=disk, notice=notice, watcher=_Watching(self))
         with suppress(DamageError):  # the ledgers stand without it; a newer format is refused before anything is read
             read_identity(self.home)
 
@@ -374,6 +382,46 @@ class Project:
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if current else "created", records, self.problems(execution))
 
+    # History.
+
+    @property
+    def dag(self) -> Dag:
+        """The history of this project: every goal ever run, and what it made."""
+        if self._dag is None:
+            from headway.history.dag import Dag
+
+            self._dag = Dag(self.root, self.home, self.store, notice=self._notice)
+        return self._dag
+
+    def get_project_dag_index(self) -> DagIndex:
+        """All goals ever run, in a line each."""
+        return self.dag.index()
+
+    def get_project_dag_full(self) -> ProjectDag:
+        """Everything at once: goals, tasks, artifacts, what is outside, and all edges."""
+        from headway.history.graph import full_dag
+
+        return full_dag(self.dag)
+
+    def get_goal_details(self, goal_id: str) -> GoalDetail:
+        """One goal with its tasks."""
+        return self.dag.goal(goal_id)
+
+    def append_goal_to_dag(self, plan_id: str, *, learnings: Sequence[str] = ()) -> GoalDetail:
+        """Take a plan into the history now, with what was learned from it. Runs do so by themselves when they end."""
+        folder = self.folder(plan_id)
+        if learnings:
+            self._execute(plan_id, *(RecordLearning(text=text) for text in learnings))
+        execution = folder.load()
+        if execution is None:
+            raise self._no_plan(plan_id)
+        self.dag.append(execution)
+        return self.dag.goal(plan_id)
+
+    def on_dag_updated(self, listener: Callable[[DagUpdated], None]) -> Callable[[], None]:
+        """Call this whenever this object has brought the history up to date; what is returned ends it."""
+        return self.dag.listen(listener)
+
     # Identity.
 
     @property
@@ -511,6 +559,19 @@ class Project:
             return self._id_in_file(path) == plan_id
         except UsageError:
             return False
+
+
+class _Watching:
+    """Brings the history up to date after a write, and loads what does so only then."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def began(self, plan_id: str) -> None:
+        self._project.dag.began(plan_id)
+
+    def projected(self, execution: SavedExecution) -> None:
+        self._project.dag.projected(execution)
 
 
 def _refuse(state: State | None, command: Command) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -70,16 +70,32 @@ def keep_quiet(_: str) -> None:
     """For callers who do not want to hear."""
 
 
+class Watcher(Protocol):
+    """Whoever keeps something of its own by the ledgers of all plans: the history of the project."""
+
+    def began(self, plan_id: str) -> None: ...
+    def projected(self, execution: SavedExecution) -> None: ...
+
+
 class PlanFolder:
     """One plan: its ledger, its projections, and the one way to write to it."""
 
-    def __init__(self, path: str, *, blobs: Blobs, disk: Disk = REAL, notice: Notice = keep_quiet) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        blobs: Blobs,
+        disk: Disk = REAL,
+        notice: Notice = keep_quiet,
+        watcher: Watcher | None = None,
+    ) -> None:
         self.path = path
         self.plan_id = os.path.basename(path)
         self.blobs = blobs
         self.files = PlanFiles(path, recall=self._recall, disk=disk)
         self.disk = disk
         self._notice = notice
+        self._watcher = watcher
 
     def ledger(self) -> FileLedger:
         """A ledger object of one's own."""
@@ -151,6 +167,8 @@ class PlanFolder:
         seen: set[str] = set()
 
         def note(_: State, records: Sequence[Record]) -> None:
+            if not seen and records and self._watcher is not None:
+                self._watcher.began(self.plan_id)
             seen.update(record.event.type for record in records)
 
         writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
@@ -176,6 +194,8 @@ class PlanFolder:
         left = self.files.refresh(execution, ALL if important else VIEWS)
         for name, why in left:
             self._notice(f"{name} {why}")
+        if self._watcher is not None and not mid_run:
+            self._watcher.projected(execution)
         return left
 
     def _is_due(self, execution: SavedExecution) -> bool:
@@ -246,11 +266,13 @@ class PlanStore:
         blobs: Blobs | None = None,
         disk: Disk = REAL,
         notice: Notice = keep_quiet,
+        watcher: Watcher | None = None,
     ) -> None:
         self.base_path = os.fspath(base_path)
         self.blobs = blobs or Blobs(os.path.join(os.path.dirname(self.base_path) or ".", "blobs"), disk=disk)
         self._disk = disk
         self._notice = notice
+        self._watcher = watcher
 
     def folder(self, plan_id: str) -> PlanFolder:
         """The folder of a plan, whether it exists or not. Ids are unique whatever their case."""
@@ -272,7 +294,7 @@ class PlanStore:
 
     def _folder(self, plan_id: str) -> PlanFolder:
         path = os.path.join(self.base_path, plan_id)
-        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice)
+        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice, watcher=self._watcher)
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""

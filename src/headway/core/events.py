@@ -148,6 +148,7 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    integrates: dict[str, tuple[str, ...]] = {}
 
 
 class ArtifactFailed(Event):
@@ -195,6 +196,14 @@ class MilestoneCompleted(Event):
 
     type = "milestone_completed"
     milestone: str
+
+
+class LearningRecorded(Event):
+    """Somebody wrote down what is worth knowing the next time."""
+
+    type = "learning_recorded"
+    text: str
+    artifact: str = ""
 
 
 class EditPreserved(Event):

@@ -64,6 +64,7 @@ class Completion(Value):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    integrates: dict[str, tuple[str, ...]] = {}
 
 
 class Failure(Value):
@@ -125,6 +126,15 @@ class Run(Value):
     pending: tuple[str, ...] = ()
 
 
+class Learning(Value):
+    """Something worth knowing the next time, about the goal or one of its artifacts."""
+
+    text: str
+    at: str = ""
+    by: str = ""
+    artifact: str = ""
+
+
 class Proposal(Value):
     """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed."""
 
@@ -167,6 +177,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     closed: str = ""
     unverified: str = ""
     exported: Export | None = None
+    learnings: tuple[Learning, ...] = ()
     artifacts: dict[str, ArtifactSpec] = {}
     completed: dict[str, Completion] = {}
     failed: dict[str, Failure] = {}
