@@ -20,7 +20,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from headway.core.check import check_plan
+from headway.core.check import Problem, check_plan
 from headway.core.codec import digest
 from headway.core.fingerprint import NotEncodable
 from headway.core.fingerprint import digest as value_digest
@@ -32,6 +32,8 @@ from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
 from headway.project import Project
 from headway.work import Meant, Work
+
+Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -147,10 +149,10 @@ class Plan:
 
     # Running.
 
-    def meant(self, plan_id: str | None = None, *, name: str = "") -> Meant:
-        """The plan as a proposal, refused if it has problems."""
+    def meant(self, plan_id: str | None = None, *, name: str = "", check: Check = check_plan) -> Meant:
+        """The plan as a proposal, refused if it has problems; `check` finds them, beside other plans or alone."""
         spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
-        problems = check_plan(spec)
+        problems = check(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
         source = digest(msgspec.json.encode(spec))
@@ -162,7 +164,7 @@ class Plan:
             Project(self._where, by="python") if self._where is not None else Project.locate(os.getcwd(), by="python")
         )
         work = Work(project, environ=self._environ)
-        return work, work.take_in(self.meant())
+        return work, work.take_in(self.meant(check=project.check))
 
     def run(
         self,

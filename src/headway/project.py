@@ -186,7 +186,7 @@ class Project:
 
         key = (name, digest(data))
         if self._parsed is None or self._parsed[0] != key:
-            self._parsed = (key, parse_plan(data, name=name))
+            self._parsed = (key, parse_plan(data, name=name, check=self.check))
         return self._parsed[1]
 
     def read_plan_file(self, path: str) -> tuple[bytes, str]:
@@ -205,9 +205,13 @@ class Project:
 
     def problems(self, execution: SavedExecution) -> list[Problem]:
         """What keeps a saved plan from being run."""
-        from headway.core.check import check_plan
+        return self.check(execution.proposal)
 
-        return check_plan(execution.proposal)
+    def check(self, plan: PlanSpec) -> list[Problem]:
+        """Everything that is wrong with a plan, by itself and beside the others of this project."""
+        from headway.engine.abroad import check_beside_others
+
+        return check_beside_others(plan, plan.id or hash_goal(plan.goal), self.store)
 
     def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """What happened to a plan. A damaged ledger is refused before the first event."""
@@ -261,7 +265,7 @@ class Project:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify())
-        self.blobs.put(msgspec.json.encode(_storable(plan)))
+        self.blobs.put(msgspec.json.encode(_storable(self._in_full(plan, folder.plan_id))))
         with folder.writing() as writer:
             self._release_dead(folder, writer)
             records = writer.execute(command, by=self.by)
@@ -302,7 +306,7 @@ class Project:
     ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
         """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
         chosen = self._plan_id(plan, plan_id, name, problems)
-        plan = _storable(plan)
+        plan = _storable(self._in_full(plan, chosen))
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
@@ -469,6 +473,15 @@ class Project:
         event = ArtifactReleased(ids=dead, reason=DEAD)
         seq, hash_ = found.position
         return SavedExecution(evolve(found.state, Record(seq, now(), self.by, event, hash_, hash_)), found.position)
+
+    def _in_full(self, plan: PlanSpec, plan_id: str) -> PlanSpec:
+        """The plan with each plain name of another plan's artifact in full: so it is recorded, whatever comes later."""
+        own = {spec.id for spec in plan.artifacts}
+        if all(r in own for spec in plan.artifacts for r in spec.requires):
+            return plan
+        from headway.engine.abroad import resolved
+
+        return resolved(plan, plan_id, self.store)[0]
 
     def _base(self, existing: SavedExecution, plan: PlanSpec, take: str) -> PlanSpec:
         """The proposal as last taken in: what the new one is compared with."""

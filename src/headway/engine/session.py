@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from headway.core.check import check_plan
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import scheduler_lock, stamping
+from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.gc import sweep
 from headway.engine.history import History
 from headway.engine.judge import Judge
@@ -130,15 +130,24 @@ class Session:
     ) -> Judged:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         seen = observer or Observer(self.root, cache.stats())
-        judge = Judge(
-            execution.state,
-            root=self.root,
-            outputs=Outputs(self.root, self.store.blobs, seen, largest=self.largest),
-            history=History(self.store, cache, writable=writable),
-            environ=self.environ,
-            boot=scheduler_lock.boot_id(),
-            functions=functions,
-        )
+        outputs = Outputs(self.root, self.store.blobs, seen, largest=self.largest)
+        history = History(self.store, cache, writable=writable)
+        boot = scheduler_lock.boot_id()
+
+        def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
+            return Judge(
+                state,
+                root=self.root,
+                outputs=outputs,
+                history=history,
+                environ=self.environ,
+                boot=boot,
+                functions=own,
+                abroad=abroad,
+            )
+
+        abroad = Abroad(self.store, judge_of)
+        judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
         judge.all()
@@ -286,7 +295,7 @@ class Session:
             profile=state.profile,
             artifacts=tuple(state.artifacts.values()),
         )
-        problems = check_plan(spec)
+        problems = check_beside_others(spec, state.plan_id, self.store)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
 

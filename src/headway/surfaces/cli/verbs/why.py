@@ -27,6 +27,8 @@ def run(args: Any, screen: Screen) -> int:
     screen.say(f"{artifact_id} is {found['status']} and stale: {reason['text']}.")
     for blocker, error in found["blocked_by"].items():
         screen.say(f"  blocked by {blocker}, which failed: {error}")
+    for name, there in found["elsewhere"].items():
+        screen.say(f"  {name} {there['problem']}. Next: {there['command']}")
     if "was" in reason and reason["code"] == "spec_changed":
         screen.say(f"  was: {reason['was']}")
         screen.say(f"  now: {reason.get('now', '')}")
