@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headway.engine.recipes.function import Context
     from headway.engine.result import RunFailed, RunResult
     from headway.errors import HeadwayError
+    from headway.history.queries import plan_goal
     from headway.incremental import ChangeDetector, IncrementalExecutor
     from headway.project import Project
     from headway.projections.saved_execution import SavedExecution
@@ -43,6 +44,7 @@ _HOMES = {
     "compute_rebuild_set": "core.freshness",
     "find_invalidated": "core.graph",
     "hash_goal": "core.ids",
+    "plan_goal": "history.queries",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "compute_rebuild_set",
     "find_invalidated",
     "hash_goal",
+    "plan_goal",
 ]
 
 

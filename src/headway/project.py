@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from headway.history.dag import Dag  # the history is loaded by whoever changes or asks for it
+    from headway.history.queries import GoalPlan
     from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
 
 if TYPE_CHECKING:
@@ -421,6 +422,18 @@ class Project:
             raise self._no_plan(plan_id)
         self.dag.append(execution)
         return self.dag.goal(plan_id)
+
+    def plan_goal(self, goal: str | PlanSpec) -> GoalPlan:
+        """What exists already, and what of a proposed plan need not be made, for whoever plans a goal."""
+        from headway.files.observe import Observer
+        from headway.history.queries import Known, plan_goal
+
+        observer = Observer(self.root, {})
+
+        def stands(known: Known) -> bool:
+            return not known.path or observer.look(known.path.rstrip("/")).digest.startswith(known.file_hash)
+
+        return plan_goal(goal, self.get_project_dag_full(), stands=stands)
 
     def on_dag_updated(self, listener: Callable[[DagUpdated], None]) -> Callable[[], None]:
         """Call this whenever this object has brought the history up to date; what is returned ends it."""

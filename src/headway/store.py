@@ -19,11 +19,11 @@ from headway.core.commands import ImportPlan
 from headway.core.decide import decide
 from headway.core.events import Event, Record
 from headway.core.evolve import apply, replay
-from headway.core.ids import hash_goal, plan_id_problem
+from headway.core.ids import foreign_name, hash_goal, plan_id_problem
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
 from headway.disk import REAL, Disk
-from headway.errors import DamageError, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
+from headway.errors import DamageError, DecisionNeeded, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.ledger.file import FileLedger
 from headway.ledger.lock import FileLock
@@ -362,10 +362,31 @@ class PlanStore:
         return found
 
     def delete(self, plan_id: str) -> None:
-        """Delete a plan with its ledger. Not while somebody runs it."""
+        """Delete a plan with its ledger. Not while somebody runs it, nor while another plan requires of it."""
         folder = self.folder(plan_id)
         if not os.path.isdir(folder.path):
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
+        users = self.required_by().get(plan_id, [])
+        if users:
+            raise DecisionNeeded(
+                f"Plan {plan_id} is required by {', '.join(users[:4])}{' and more' if len(users) > 4 else ''}",
+                hint=f"remove {plan_id}:… from what they require, or delete them first",
+                code="plan.required",
+            )
+        self._delete(folder)
+
+    def required_by(self) -> dict[str, list[str]]:
+        """Plans that others require something of, each with those others. One that cannot be read requires nothing."""
+        found: dict[str, list[str]] = {}
+        for other in self.list_recent(None):
+            artifacts = other.state.artifacts
+            names = (r for spec in artifacts.values() for r in spec.requires if r not in artifacts)
+            for plan in {name[0] for r in names if (name := foreign_name(r)) is not None}:
+                found.setdefault(plan, []).append(other.plan_id)
+        return found
+
+    def _delete(self, folder: PlanFolder) -> None:
+        plan_id = folder.plan_id
         with folder.idle():
             os.rename(folder.path, os.path.join(self.base_path, f"{TRASH}{plan_id}-{os.urandom(4).hex()}"))
         for name in os.listdir(self.base_path):
@@ -373,7 +394,9 @@ class PlanStore:
                 shutil.rmtree(os.path.join(self.base_path, name), ignore_errors=True)
 
     def clean(self, max_age: timedelta = timedelta(days=7), *, dry_run: bool = False) -> list[str]:
-        """Delete plans that are complete or closed and were not touched for this long. Their ids."""
+        """Delete plans that are complete or closed and were not touched for this long; those that plans require which
+        stay are left. Their ids.
+        """
         limit = (datetime.now(UTC) - max_age).isoformat(timespec="microseconds")
         old = [
             entry.plan_id
@@ -382,11 +405,16 @@ class PlanStore:
             and entry.execution.status in ("complete", "closed")
             and entry.execution.updated_at < limit
         ]
-        return old if dry_run else [plan_id for plan_id in old if self._cleaned(plan_id)]
+        users = self.required_by() if old else {}
+        going = set(old)
+        while kept := {plan_id for plan_id in going if not going.issuperset(users.get(plan_id, ()))}:
+            going -= kept
+        free = [plan_id for plan_id in old if plan_id in going]
+        return free if dry_run else [plan_id for plan_id in free if self._cleaned(plan_id)]
 
     def _cleaned(self, plan_id: str) -> bool:
         try:
-            self.delete(plan_id)
+            self._delete(self.folder(plan_id))
         except TryLater:
             return False
         return True

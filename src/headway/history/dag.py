@@ -106,9 +106,8 @@ class Dag:
         with self.folder.locked():
             index = self._index_to_change()
             if index is None:
-                self._rebuild(crashes=True)
-                index = self.folder.read_index()
-                assert index is not None, "it was just written"
+                self._rebuild()
+                index = self._written()
                 entry = next(e for e in index.goals if e.id == plan_id)
             else:
                 entry = self._take_in(index, execution)
@@ -118,6 +117,11 @@ class Dag:
         for listener in list(self._listeners):
             listener(update)
         return entry
+
+    def _written(self) -> DagIndex:
+        index = self.folder.read_index()
+        assert index is not None, "it was just written"
+        return index
 
     def _index_to_change(self) -> DagIndex | None:
         """The index, if it can be gone on from. One that cannot be read is made anew; a newer one is left alone."""
@@ -133,16 +137,16 @@ class Dag:
         if known is not None and known.seq > execution.position.seq and known.size <= size:
             return known  # somebody who knows more has been here
         edges: list[Edge] = []
-        entry = self._renew(index, execution, size, known, edges)
-        for plan_id in self.folder.marked():
-            if plan_id != execution.plan_id:
-                self._record_crash(index, plan_id, edges)
         try:
+            entry = self._renew(index, execution, size, known, edges)
+            for plan_id in self.folder.marked():
+                if plan_id != execution.plan_id:
+                    self._record_crash(index, plan_id, edges)
             index.edges_size = self.folder.append_edges(index.edges_size, edges)
         except EdgeLogDamaged:
             self._notice("dag/edges.jsonl cannot be read: it is made again from the goals")
-            self._rebuild(crashes=True)
-            return entry
+            self._rebuild()
+            return next(e for e in self._written().goals if e.id == execution.plan_id)
         self._finish(index)
         return entry
 
@@ -175,14 +179,20 @@ class Dag:
         others = [r for r in index.recent_artifacts if r.goal_id != goal.id]
         index.recent_artifacts = _newest([*others, *recent_of(goal)])
         index.behind = [*(g for g in index.behind if g != goal.id), goal.id]
-        self.folder.write_goal(goal)
+        self._write_goal(goal, before)
         return entry
 
     def _before(self, plan_id: str) -> GoalDetail | None:
-        """The goal as it was written; one that cannot be read is made anew, a newer one is refused."""
-        with suppress(DamageError):
+        """The goal as it was written, if that can be read here."""
+        with suppress(DamageError, FormatTooNew):
             return self.folder.read_goal(plan_id)
         return None
+
+    def _write_goal(self, goal: GoalDetail, before: GoalDetail | None) -> None:
+        if before is None and self.folder.has_newer_goal(goal.id):
+            self._notice(f"dag/goals/{goal.id}.json was written by a newer Headway and is left alone")
+            return
+        self.folder.write_goal(goal)
 
     def _edges_by_log(self, goal: GoalDetail) -> tuple[list[Edge], list[Edge]]:
         """As `changed_edges` for a goal whose file is lost: the log knows what it had."""
@@ -308,7 +318,7 @@ class Dag:
             try:
                 goal = self._look(goal_id)
             except HeadwayError as error:
-                goal = _unreadable(goal_id, error)
+                goal = self._salvaged(goal_id, error)
             if goal is None:
                 continue
             entry = entry_of(goal, gone=not os.path.isdir(os.path.join(self.store.base_path, goal_id)))
@@ -328,9 +338,12 @@ class Dag:
     def goal(self, goal_id: str) -> GoalDetail:
         """A goal with its tasks: from its file while that is what its ledger says, else from the ledger."""
         size = self._ledger_size(goal_id)
-        written: GoalDetail | None = None
-        with suppress(DamageError):
+        try:
             written = self.folder.read_goal(goal_id)
+        except (DamageError, FormatTooNew):
+            if not size:
+                raise
+            written = None
         if written is not None and written.size == size and (not written.open_run or written.crash_recovery):
             return written
         found = self._look(goal_id) if size or written is None else written
@@ -347,9 +360,7 @@ class Dag:
     def _look(self, goal_id: str) -> GoalDetail | None:
         """A goal as its ledger has it; as its file has it where there is no ledger any more."""
         execution = self.store.folder(goal_id).load()
-        before: GoalDetail | None = None
-        with suppress(DamageError, FormatTooNew):
-            before = self.folder.read_goal(goal_id)
+        before = self._before(goal_id)
         if execution is None:
             return before
         crashed = self._is_crashed(execution)
@@ -372,20 +383,20 @@ class Dag:
         with self.folder.locked():
             with suppress(DamageError):
                 self.folder.read_index()  # one of a newer Headway is refused here, untouched
-            rebuilt = self._rebuild(crashes=True, compact_before=compact_before)
+            rebuilt = self._rebuild(compact_before=compact_before)
         self._known = None
         update = DagUpdated(self.project_id, "", "rebuilt", now())
         for listener in list(self._listeners):
             listener(update)
         return rebuilt
 
-    def _rebuild(self, *, crashes: bool, compact_before: str = "") -> Rebuilt:
+    def _rebuild(self, *, compact_before: str = "") -> Rebuilt:
         there = self.store.ids()
-        orphans = self._orphans(set(there))
+        orphans = set(self._orphans(set(there)))
         details: list[GoalDetail] = []
         unreadable: dict[str, str] = {}
         from_ledgers = 0
-        for goal_id in [*there, *orphans]:
+        for goal_id in [*there, *sorted(orphans)]:
             try:
                 goal = self._from_ledger(goal_id) if goal_id not in orphans else self.folder.read_goal(goal_id)
                 from_ledgers += goal is not None and goal_id not in orphans
@@ -394,7 +405,7 @@ class Dag:
                 goal = self._salvaged(goal_id, error)
             if goal is not None:
                 details.append(goal)
-        dropped = compact(details, set(orphans), compact_before) if compact_before else 0
+        dropped = compact(details, orphans, compact_before) if compact_before else 0
         index = DagIndex(
             version=VERSION,
             project_id=self.project_id,
@@ -408,8 +419,8 @@ class Dag:
         newest: list[Recent] = []
         for goal in details:
             if goal.id not in unreadable or not os.path.exists(self.folder.goal_path(goal.id)):
-                self.folder.write_goal(goal)
-            edges += _place(index.goals, entry_of(goal, gone=goal.id in set(orphans)))
+                self._write_goal(goal, None)
+            edges += _place(index.goals, entry_of(goal, gone=goal.id in orphans))
             edges += {edge.id: edge for edge in edges_of(goal)}.values()
             newest = _newest([*newest, *recent_of(goal)])
             if not goal.open_run or goal.crash_recovery:
@@ -425,7 +436,7 @@ class Dag:
         return Rebuilt(
             goals=len(details),
             from_ledgers=from_ledgers,
-            from_goal_files=[o for o in orphans if o not in unreadable],
+            from_goal_files=sorted(orphans - unreadable.keys()),
             unreadable=unreadable,
             artifacts=index.summary.total_artifacts,
             edges=index.summary.total_edges,

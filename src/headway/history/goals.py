@@ -217,9 +217,9 @@ def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge
     node, ts = task_id(goal.id, task.id), task.completed_at or goal.created_at
     for required in task.requires:
         source = task_id(goal.id, required) if required in own else required
-        yield _edge("dependency", source, node, ts, goal.id)
+        yield _edge("dependency", source, node, goal.created_at, goal.id)
     for path in task.sources:
-        yield _edge("dependency", path, node, ts, goal.id)
+        yield _edge("dependency", path, node, goal.created_at, goal.id)
     for path in task.produces:
         yield _edge("produces", node, path, ts, goal.id)
     for path in task.imports or ():

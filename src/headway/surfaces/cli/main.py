@@ -37,6 +37,7 @@ VERBS = (
     Verb("status", "where a plan stands", "Look"),
     Verb("why", "why an artifact is stale, fresh or failed", "Look"),
     Verb("log", "what happened", "Look"),
+    Verb("dag", "every goal ever run, what it made, what depends on it: show, search, impact", "Look"),
     Verb("plans", "new, list, show, close: the plans of this project", "Plans"),
     Verb("profile", "how many artifacts may be made at once: show, set, lock", "Plans"),
     Verb("reset", "withdraw a plan's progress; its history stays", "Plans"),
