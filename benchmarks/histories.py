@@ -5,9 +5,10 @@ Against reading all plan files, which is what RFC-105 had before there was an in
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from benchmarks import samples
+from benchmarks.measure import Row, Setting, median, medians, seconds
 from headway.core import codec
 from headway.core.commands import CompleteArtifact, CreatePlan, StartArtifacts
 from headway.core.decide import decide
@@ -15,10 +16,73 @@ from headway.core.events import Event, Record
 from headway.core.evolve import apply
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Fingerprint, Output, State
+from headway.history.search import Search
+from headway.project import Project
 from headway.projections import saved_execution
 from headway.projections.saved_execution import SavedExecution
 
 WORDS = ("forum", "wiki", "billing", "search", "mail", "calendar", "reports", "auth")
+
+
+def history(setting: Setting) -> list[Row]:
+    """The bars of RFC-105, in process: index, goal, switch, warm, completion, search; rebuild; and plain reading."""
+    goals, artifacts = setting.count(1000, least=8), 20
+    root = setting.fresh("history")
+    write_history(root, goals=goals, artifacts=artifacts, plan_files=True)
+    rebuilt = median(min(setting.repeat, 3), lambda: seconds(Project(root).dag.rebuild))
+    Search(Project(root).dag).find("forum")
+    files = sorted((root / ".headway" / "plans").glob("*/plan.json"))
+    warm = Project(root)
+    warm.get_project_dag_index()
+    other = warm.dag.goal(f"goal-{goals // 2:05d}")
+    writing = Project(root)
+    everything, index, switch, goal, known, search, vague = medians(
+        setting.repeat,
+        lambda: seconds(lambda: [json.loads(file.read_bytes()) for file in files]),
+        lambda: seconds(writing.dag.folder.read_index),
+        lambda: seconds(lambda: Project(root).get_project_dag_index()),
+        lambda: seconds(lambda: Project(root).get_goal_details(other.id)),
+        lambda: seconds(warm.get_project_dag_index),
+        lambda: seconds(lambda: Search(Project(root).dag).find("calendar application")),
+        lambda: seconds(lambda: Search(Project(root).dag).find("protocol fields")),
+    )
+    write_history(root, goals=setting.repeat, artifacts=artifacts, first=goals)
+    turns = iter([writing.show(f"goal-{goals + n:05d}") for n in range(setting.repeat)])
+
+    def complete() -> float:
+        execution = next(turns)
+        return seconds(lambda: writing.dag.append(execution))
+
+    completion = median(setting.repeat, complete)
+    small = setting.fresh("small")
+    write_history(small, goals=max(goals // 10, 1), artifacts=artifacts)
+    few = median(min(setting.repeat, 3), lambda: seconds(Project(small).dag.rebuild))
+    of = f"{goals:,} goals of {artifacts}"
+    against = "reading all plan files"
+
+    def row(name: str, value: float, bar: float) -> Row:
+        ms = value * 1e3
+        return Row(f"history: {name}, {of}", ms, "ms", value / everything, against, f"< {bar:g} ms", ms < bar)
+
+    return [
+        Row(f"history: {against}, {of}", everything * 1e3, "ms"),
+        row("index", index, 10),
+        row("switch to the project", switch, 15),
+        row("one goal", goal, 5),
+        row("index, warm", known, 1),
+        row("search", search, 20),
+        row("search for what every contract says", vague, 20),
+        row("a goal completed", completion, 20),
+        Row(
+            f"history: rebuild, {of}",
+            rebuilt * 1e3,
+            "ms",
+            rebuilt / few,
+            "a tenth of the goals",
+            "≤ 12 ×",
+            rebuilt / few <= 12,
+        ),
+    ]
 
 
 def write_history(root: Path, *, goals: int, artifacts: int, first: int = 0, plan_files: bool = False) -> None:
@@ -62,7 +126,7 @@ def _ledger(plan_id: str, number: int, artifacts: int) -> tuple[list[bytes], Sav
         done = CompleteArtifact(
             id=spec.id,
             token=token,
-            outputs=(Output(spec.produces[0], samples.TIME[:1] * 64, 100),),
+            outputs=(Output(spec.produces[0], "2" * 64, 100),),
             fp=Fingerprint(),
             ms=40,
         )

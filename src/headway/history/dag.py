@@ -7,7 +7,7 @@ is remembered between two reads belongs to this object alone, so that no project
 from __future__ import annotations
 
 import os
-from bisect import insort
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from headway.history.goals import (
     entry_of,
     has_open_run,
     recent_of,
+    renewed_entry,
     temporal_edge,
 )
 from headway.history.manifest import affected, compact, merge_manifest
@@ -44,11 +45,13 @@ from headway.history.shapes import (
 )
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import SavedExecution
-from headway.store import Notice, PlanStore, keep_quiet
+from headway.store import EVENT_BYTES, Notice, PlanStore, keep_quiet
 
 SMALL_MANIFEST = 256 * 1024
 ENTRY_BYTES = 250
 """A rough size of a manifest's entry: how far behind a large manifest may be is a matter of bytes."""
+
+LARGE_GOAL = 1024 * 1024
 
 
 class Rebuilt(NamedTuple):
@@ -137,6 +140,11 @@ class Dag:
         if known is not None and known.seq > execution.position.seq and known.size <= size:
             return known  # somebody who knows more has been here
         edges: list[Edge] = []
+        if known is not None and self._may_wait(known, execution):
+            entry = renewed_entry(known, execution, size)
+            index.goals[index.goals.index(known)] = entry
+            self._finish(index)
+            return entry
         try:
             entry = self._renew(index, execution, size, known, edges)
             for plan_id in self.folder.marked():
@@ -149,6 +157,16 @@ class Dag:
             return next(e for e in self._written().goals if e.id == execution.plan_id)
         self._finish(index)
         return entry
+
+    def _may_wait(self, known: GoalEntry, execution: SavedExecution) -> bool:
+        """Whether so little happened to a large goal that writing its file and edges does not pay yet. Readers lack
+        nothing: its line in the index is exact, and its tasks are taken from the ledger meanwhile."""
+        try:
+            size = os.path.getsize(self.folder.goal_path(known.id))
+        except OSError:
+            return False
+        behind = execution.position.seq - (known.detail_seq or known.seq)
+        return size > LARGE_GOAL and behind * EVENT_BYTES * 4 < size and not has_open_run(execution.state)
 
     def _renew(
         self,
@@ -179,6 +197,7 @@ class Dag:
         others = [r for r in index.recent_artifacts if r.goal_id != goal.id]
         index.recent_artifacts = _newest([*others, *recent_of(goal)])
         index.behind = [*(g for g in index.behind if g != goal.id), goal.id]
+        index.changes += _changes(before, goal)
         self._write_goal(goal, before)
         return entry
 
@@ -231,13 +250,13 @@ class Dag:
 
     def _write_manifest_if_due(self, index: DagIndex) -> None:
         """A large manifest is written when enough has changed to pay for it; readers add what it lacks."""
-        changed = set(index.behind)
-        pending = sum(e.artifacts for e in index.goals if e.id in changed) * ENTRY_BYTES
-        if index.manifest_size > SMALL_MANIFEST and pending * 4 < index.manifest_size:
+        if not index.behind:
+            return
+        if index.manifest_size > SMALL_MANIFEST and index.changes * ENTRY_BYTES * 4 < index.manifest_size:
             return
         manifest = self._manifest(index)
         index.manifest_size = self.folder.write_manifest(manifest)
-        index.behind = []
+        index.behind, index.changes = [], 0
 
     def manifest(self) -> Manifest:
         """What was made, by whom, and who uses it: complete, however far the file is behind."""
@@ -525,11 +544,11 @@ class Dag:
 
 def _place(goals: list[GoalEntry], entry: GoalEntry) -> list[Edge]:
     """Put a goal where it belongs by its beginning; the temporal edges that come and go with that."""
-    insort(goals, entry, key=lambda e: (e.created_at, e.id))
+    at = bisect(goals, (entry.created_at, entry.id), key=lambda e: (e.created_at, e.id))
+    goals.insert(at, entry)
     if not entry.created_at:
         return []
-    at = goals.index(entry)
-    before = next((e for e in reversed(goals[:at]) if e.created_at), None)
+    before = goals[at - 1] if at and goals[at - 1].created_at else None
     after = goals[at + 1] if at + 1 < len(goals) else None
     edges = []
     if before is not None:
@@ -541,6 +560,12 @@ def _place(goals: list[GoalEntry], entry: GoalEntry) -> list[Edge]:
             edges.append(stale)
         edges.append(temporal_edge(entry.id, after.id, after.created_at))
     return edges
+
+
+def _changes(before: GoalDetail | None, goal: GoalDetail) -> int:
+    """How many artifacts of a goal are not what they were."""
+    was = {task.id: task.completed_at for task in before.tasks} if before is not None else {}
+    return 1 + sum(1 for task in goal.tasks if was.get(task.id, "") != task.completed_at)
 
 
 def _newest(recent: list[Recent]) -> list[Recent]:

@@ -6,8 +6,9 @@ Knows states and shapes; files only through what it is given to ask.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
 
 from headway.core.ids import foreign_name, hash_goal
 from headway.core.lifecycle import is_done, progress, statuses
@@ -110,7 +111,7 @@ class Projector:
     def _tasks(self, state: State, known: dict[str, Task], *, crashed: bool) -> list[Task]:
         status = statuses(state)
         tasks = [_task(state, spec, status[a], crashed=crashed) for a, spec in state.artifacts.items()]
-        sources = [task for task in tasks if task.content_hash and any(p.endswith(".py") for p in task.produces)]
+        sources = [task for task in tasks if task.produces and any(p.endswith(".py") for p in task.produces)]
         new = []
         for task in sources:
             old = known.get(task.id)
@@ -175,16 +176,19 @@ def _task(state: State, spec: ArtifactSpec, status: ArtifactStatus, *, crashed: 
         description=spec.description,
         contract=spec.contract,
         category=spec.domain_type or spec.milestone,
-        sources=[s for s in spec.sources if not s.startswith(".headway/")],
+        sources=[s for s in spec.sources if not s.startswith(".headway/")] if spec.sources else [],
         skipped=skip is not None,
         error=failure.error if failure is not None else "",
     )
     if done is not None:
-        task.produces = [output.path or f"{state.plan_id}:{artifact_id}#text" for output in done.outputs]
+        outputs = done.outputs
+        task.produces = [output.path or f"{state.plan_id}:{artifact_id}#text" for output in outputs]
         task.content_hash = content_hash(done)
-        task.hashes = [output.digest[:16] for output in done.outputs] if len(done.outputs) > 1 else []
-        task.type = spec.domain_type or _type_of(done)
-        task.integrates = {kind: list(names) for kind, names in done.integrates.items()}
+        if len(outputs) > 1:
+            task.hashes = [output.digest[:16] for output in outputs]
+        task.type = spec.domain_type or (_type_of(outputs[0]) if outputs else "text")
+        if done.integrates:
+            task.integrates = {kind: list(names) for kind, names in done.integrates.items()}
         task.completed_at = done.at
         task.how = done.how
         task.note = done.note
@@ -193,14 +197,14 @@ def _task(state: State, spec: ArtifactSpec, status: ArtifactStatus, *, crashed: 
     return task
 
 
-def _type_of(done: Completion) -> str:
-    output = done.outputs[0] if done.outputs else None
-    if output is None or not output.path:
+def _type_of(output: Output) -> str:
+    path = output.path
+    if not path:
         return "text"
     if output.kind == "tree":
         return "folder"
-    suffix = os.path.splitext(output.path)[1]
-    return "python_module" if suffix == ".py" else suffix[1:] or "file"
+    name, dot, suffix = path[path.rfind("/") + 1 :].rpartition(".")
+    return ("python_module" if suffix == "py" else suffix) if dot and name else "file"
 
 
 # Edges.
@@ -284,9 +288,8 @@ def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[str]:
 def entry_of(goal: GoalDetail, *, gone: bool = False) -> GoalEntry:
     """The goal in the index."""
     own = {task.id for task in goal.tasks}
-    elsewhere = {
-        name[0] for task in goal.tasks for r in task.requires if r not in own and (name := foreign_name(r)) is not None
-    }
+    outside = {r for task in goal.tasks for r in task.requires}.difference(own)
+    elsewhere = {name[0] for r in outside if (name := foreign_name(r)) is not None}
     return GoalEntry(
         id=goal.id,
         title=goal.title,
@@ -309,23 +312,46 @@ def entry_of(goal: GoalDetail, *, gone: bool = False) -> GoalEntry:
     )
 
 
+def renewed_entry(known: GoalEntry, execution: SavedExecution, size: int) -> GoalEntry:
+    """The goal in the index, as of a state that its file does not reflect yet; its edges are those of the file."""
+    state = execution.state
+    done, total = progress(state)
+    status = _status(state, done == total)
+    entry: GoalEntry = msgspec.structs.replace(
+        known,
+        title=title_of(state.goal),
+        status=status,
+        completed_at=_completed_at(state) if status == "complete" else None,
+        updated_at=state.updated_at,
+        task_count=total,
+        done=done,
+        artifacts=sum(len(c.outputs) for c in state.completed.values()),
+        ms=sum(c.ms for c in state.completed.values()),
+        seq=execution.position.seq,
+        size=size,
+        detail_seq=known.detail_seq or known.seq,
+        crash_recovery=False,
+        open_run=has_open_run(state),
+        problem="",
+    )
+    return entry
+
+
 def count_edges(goal: GoalDetail) -> int:
     """How many edges a goal brings."""
-    return sum(
-        len(set(task.requires))
-        + len(set(task.sources))
-        + len(set(task.produces))
-        + _count_imports(task)
-        + sum(len(set(names)) for names in task.integrates.values())
-        for task in goal.tasks
-    )
+    total = 0
+    for task in goal.tasks:
+        total += len(task.requires) + len(task.sources) + len(set(task.produces))
+        if task.imports:
+            total += _count_imports(task)
+        if task.integrates:
+            total += sum(len(set(names)) for names in task.integrates.values())
+    return total
 
 
 def _count_imports(task: Task) -> int:
-    if not task.imports:
-        return 0
     targets = {path for path in task.produces if path.endswith(".py")}
-    return len({(path, target) for path in task.imports for target in targets if path != target})
+    return len({(path, target) for path in task.imports or () for target in targets if path != target})
 
 
 def recent_of(goal: GoalDetail) -> list[Recent]:

@@ -22,12 +22,14 @@ SCHEMA = "1"
 TABLES = (
     "CREATE TABLE dag_meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
     "CREATE TABLE dag_goals (goal TEXT PRIMARY KEY, seq INT, size INT, state TEXT) WITHOUT ROWID",
-    "CREATE TABLE dag_rows (id INTEGER PRIMARY KEY, goal TEXT, kind TEXT, node TEXT, path TEXT, status TEXT, at TEXT,"
-    " ms INT, text TEXT)",
+    "CREATE TABLE dag_rows (id INTEGER PRIMARY KEY, goal, kind, node, path, status, at, ms INT, text)",
     "CREATE INDEX dag_rows_goal ON dag_rows (goal)",
     "CREATE VIRTUAL TABLE dag_text USING fts5 (name, text, tokenize='unicode61 remove_diacritics 2')",
     f"INSERT INTO dag_meta VALUES ('schema', '{SCHEMA}')",
 )
+RANKED = 4000
+"""More matches than this are not put in order of how well they match: a word that is everywhere tells nothing."""
+
 KINDS = ("goal", "artifact", "contract", "failure", "learning")
 
 _WORD = re.compile(r"\w+")
@@ -57,15 +59,17 @@ class Search:
         self._dag = dag
 
     def find(self, text: str, *, kind: str = "", limit: int = 20) -> list[Hit]:
-        """What matches all of these words, or beginnings of words; the best first."""
+        """What matches all of these words, or beginnings of words; the best first, or the newest of very many."""
         query = _query(text)
         if not query:
             raise UsageError("There is nothing to search for", hint="headway dag search WORD…", code="search.empty")
         with closing(self._current()) as db:
+            (count,) = db.execute("SELECT count(*) FROM dag_text WHERE dag_text MATCH ?", (query,)).fetchone()
+            order = "bm25(dag_text, 4.0, 1.0), r.at DESC, r.id" if count <= RANKED else "t.rowid DESC"
             rows = db.execute(
                 "SELECT r.kind, r.goal, r.node, r.path, r.status, r.at, r.text FROM dag_text t JOIN dag_rows r"
                 " ON r.id = t.rowid WHERE dag_text MATCH ? AND (? = '' OR r.kind = ?)"
-                " ORDER BY bm25(dag_text, 4.0, 1.0), r.at DESC, r.id LIMIT ?",
+                f" ORDER BY {order} LIMIT ?",
                 (query, kind, kind, limit),
             ).fetchall()
         return [Hit(*row) for row in rows]

@@ -110,6 +110,8 @@ class GoalEntry(Shape, kw_only=True):
     ms: int = 0
     seq: int = 0
     size: int = 0
+    detail_seq: int = 0
+    """The event that its file reflects, where that is an earlier one: large goals are not written after every run."""
     requires: list[str] = msgspec.field(default_factory=list)
     crash_recovery: bool = False
     open_run: bool = False
@@ -138,7 +140,8 @@ class Summary(Shape, kw_only=True, omit_defaults=False):
 class DagIndex(Shape, kw_only=True):
     """`dag/index.json`: all goals ever run, in the order in which they were begun.
 
-    `edges_size` is how far the edge log is known, `behind` are goals that the manifest does not reflect yet.
+    `edges_size` is how far the edge log is known; `behind` are goals that the manifest does not reflect yet, with so
+    many `changes` of artifacts.
     """
 
     version: int
@@ -150,6 +153,7 @@ class DagIndex(Shape, kw_only=True):
     edges_size: int = 0
     manifest_size: int = 0
     behind: list[str] = msgspec.field(default_factory=list)
+    changes: int = 0
 
 
 class Edge(Shape, kw_only=True):
