@@ -27,6 +27,7 @@ from headway.core.fingerprint import digest as value_digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.engine.code import is_defined_once
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
@@ -149,22 +150,48 @@ class Plan:
 
     # Running.
 
-    def meant(self, plan_id: str | None = None, *, name: str = "", check: Check = check_plan) -> Meant:
-        """The plan as a proposal, refused if it has problems; `check` finds them, beside other plans or alone."""
+    def meant(
+        self,
+        plan_id: str | None = None,
+        *,
+        name: str = "",
+        project: Project | None = None,
+        check: Check = check_plan,
+    ) -> Meant:
+        """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one.
+
+        `check` finds problems: of the plan alone, unless there is a project, whose other plans count.
+        """
         spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
-        problems = check(spec)
+        chosen, name = spec.id or hash_goal(spec.goal), name or self._name
+        source = _source(spec)
+        saved = project.store.folder(chosen).load() if project is not None else None
+        known = saved.state.proposal if saved is not None else None
+        if known is not None and (known.path, known.source) == (name, source):
+            return Meant(chosen, functions=self._functions, execution=saved)
+        problems = project.check(spec) if project is not None else check(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
-        source = digest(msgspec.json.encode(spec))
-        chosen = spec.id or hash_goal(spec.goal)
-        return Meant(chosen, spec, name or self._name, source, functions=self._functions)
+        return Meant(chosen, spec, name, source, functions=self._functions)
 
-    def _work(self) -> tuple[Work, str]:
+    def _work(self) -> Work:
         project = (
             Project(self._where, by="python") if self._where is not None else Project.locate(os.getcwd(), by="python")
         )
-        work = Work(project, environ=self._environ)
-        return work, work.take_in(self.meant(check=project.check))
+        return Work(project, environ=self._environ)
+
+    def _at_rest(self, work: Work, asked: Options, reporter: Reporter | None) -> RunResult | None:
+        """What the run comes to if it is known to have nothing to do; then not even the ledger is read."""
+        if asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
+            return None
+        spec = self.spec
+        result = work.session.at_rest(
+            spec.id or hash_goal(spec.goal), self._artifacts, self._functions, proposal=self._name, source=_source(spec)
+        )
+        if result is not None and reporter is not None:
+            reporter.begun(result, {}, 0)
+            reporter.ended(result)
+        return result
 
     def run(
         self,
@@ -176,9 +203,19 @@ class Plan:
         **options: Any,
     ) -> RunResult:
         """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false."""
-        work, plan_id = self._work()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
-        result = work.run(plan_id, asked, reporter=reporter, functions=self._functions, stop=stop)
+        work = self._work()
+        result = self._at_rest(work, asked, reporter)
+        if result is None:
+            meant = work.taken_in(self.meant(project=work.project))
+            result = work.run(
+                meant.plan_id,
+                asked,
+                reporter=reporter,
+                functions=self._functions,
+                stop=stop,
+                execution=meant.execution,
+            )
         if check and not result.ok:
             raise RunFailed(result)
         return result
@@ -189,19 +226,21 @@ class Plan:
 
         loop = asyncio.get_running_loop()
         asked: list[str] = []
-        work, plan_id = self._work()
+        work = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
         chosen = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
 
         def go() -> RunResult:
+            meant = work.taken_in(self.meant(project=work.project))
             return work.run(
-                plan_id,
+                meant.plan_id,
                 chosen,
                 reporter=reporter,
                 functions=self._functions,
                 loop=loop,
                 stop=lambda: asked[0] if asked else "",
+                execution=meant.execution,
             )
 
         running = asyncio.ensure_future(asyncio.to_thread(go))
@@ -240,9 +279,14 @@ class Plan:
         root = self._root
         real = os.path.realpath(file) if file else ""
         plain_name = name.replace(".", "").isidentifier() and not getattr(plain, "__closure__", None)
-        if real.startswith(root + os.sep) and os.path.isfile(real) and plain_name and not odd:
+        own = real.startswith(root + os.sep) and os.path.isfile(real)
+        if own and plain_name and not odd and is_defined_once(real, name):
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
+
+
+def _source(spec: PlanSpec) -> str:
+    return digest(msgspec.json.encode(spec))
 
 
 def load_plan(reference: str, project: Project) -> Plan:

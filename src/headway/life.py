@@ -179,7 +179,7 @@ class Life:
             spec=spec,
             root=root,
             inputs=workshop.inputs(spec, judged.judge.recorded),
-            sources=judged.judge.sources.get(spec.id, []),
+            sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
             timeout=spec.timeout or state.settings.timeout,

@@ -243,7 +243,13 @@ class Project:
         if parsed.plan is None or (parsed.problems and not draft):
             raise PlanInvalid(parsed.problems, where=name)
         return self.take_in(
-            parsed.plan, name=name, source=digest(data), problems=parsed.problems, plan_id=plan_id, take=take
+            parsed.plan,
+            name=name,
+            source=digest(data),
+            problems=parsed.problems,
+            plan_id=plan_id,
+            take=take,
+            checked=not parsed.problems,
         )
 
     def take_in(
@@ -256,18 +262,21 @@ class Project:
         plan_id: str | None = None,
         take: str = "",
         fresh: bool = False,
+        checked: bool = False,
+        show: bool = True,
     ) -> Saved:
         """Take in a proposal: what changed in it since it was last taken in becomes events, and nothing else does.
 
-        `fresh`: the plan becomes what is proposed, whatever others have made of it since.
+        `fresh`: the plan becomes what is proposed, whatever others have made of it since. `checked`: it is known to
+        have no problem. Without `show`, plan.json and its like are left to what follows at once: a run.
         """
         folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
-            command = msgspec.structs.replace(command, project_id=self.identify())
+            command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
         self.blobs.put(msgspec.json.encode(_storable(self._in_full(plan, folder.plan_id))))
-        with folder.writing() as writer:
+        with folder.writing(show=show) as writer:
             self._release_dead(folder, writer)
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written

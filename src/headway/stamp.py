@@ -13,8 +13,9 @@ import zlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
-FORMAT = 3
+FORMAT = 4
 HOME = ".headway"
 MARKERS = (f"{HOME}/project.json", "headway.toml", "headway.yaml")
 DEFAULTS = ("headway.yaml", "headway.json")
@@ -84,42 +85,68 @@ def _might_be_configured(folder: str) -> bool:
 
 
 def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str] | None":
-    with open(path_of(f"{root}/{HOME}", plan), "rb") as file:
-        data = file.read()
-    if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
+    stamp = _read(f"{root}/{HOME}", plan, _head(version), os.environ)
+    if stamp is None:
         return None
-    head, text, document, ledgers, env, paths, stats, folders, folder_stats, absent = marshal.loads(data[4:])  # noqa: S302  # ours, by its checksum
-    if head != _head(version) or any(os.environ.get(name) != value for name, value in env):
-        return None
+    text, document, world = stamp
     os.chdir(root)
-    for path, size, tail in ledgers:
-        with open(path, "rb") as file:
-            if file.seek(0, 2) != size:
-                return None
-            file.seek(size - len(tail))
-            if file.read() != tail:
-                return None
-    look = os.lstat
-    for path, known in zip(paths, stats, strict=True):
-        found = look(path)
-        if (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
-            return None
-    for path, known in zip(folders, folder_stats, strict=True):
-        found = look(path)
-        if (found.st_mtime_ns, found.st_ino) != known:
-            return None
-    if any(os.path.lexists(path) for path in absent):
+    if not _stands(world, ""):
         return None
     return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
 
-def _head(version: str) -> "tuple[object, ...]":
+def still_holds(root: str, plan: str, version: str, environ: "Mapping[str, str]", *, built: str) -> bool:
+    """Whether a plan that Python code has built just so is known to have nothing to do."""
+    try:
+        stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
+        return stamp is not None and _stands(stamp[2], f"{root}/")
+    except (OSError, ValueError, EOFError, TypeError):
+        return False
+
+
+def _read(
+    home: str, plan: str, head: "tuple[object, ...]", environ: "Mapping[str, str]"
+) -> "tuple[str, str, tuple[Any, ...]] | None":
+    """A stamp: what is said, in words and as JSON, and the world in which it is true. None if it is another's."""
+    with open(path_of(home, plan), "rb") as file:
+        data = file.read()
+    if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
+        return None
+    about, text, document, env, world = marshal.loads(data[4:])  # noqa: S302  # ours, by its checksum
+    if about != head or any(environ.get(name) != value for name, value in env):
+        return None
+    return text, document, world
+
+
+def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
+    """Whether files, folders and ledgers are what they were; paths begin with `prefix`."""
+    ledgers, paths, stats, folders, folder_stats, absent = world
+    for path, size, tail in ledgers:
+        with open(prefix + path, "rb") as file:
+            if file.seek(0, 2) != size:
+                return False
+            file.seek(size - len(tail))
+            if file.read() != tail:
+                return False
+    look = os.lstat
+    for path, known in zip([prefix + path for path in paths] if prefix else paths, stats, strict=True):
+        found = look(path)
+        if (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
+            return False
+    for path, known in zip(folders, folder_stats, strict=True):
+        found = look(prefix + path)
+        if (found.st_mtime_ns, found.st_ino) != known:
+            return False
+    return not any(os.path.lexists(prefix + path) for path in absent)
+
+
+def _head(version: str, built: str = "") -> "tuple[object, ...]":
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             boot = file.read()
     except OSError:
         boot = b""
-    return (FORMAT, version, sys.version, boot)
+    return (FORMAT, version, sys.version, boot, built)
 
 
 def path_of(home: str, plan: str) -> str:
@@ -139,20 +166,21 @@ def write(
     files: "Mapping[str, tuple[int, int, int, int]]",
     folders: "Mapping[str, tuple[int, int]]",
     absent: "Iterable[str]",
+    built: str = "",
 ) -> None:
-    """Leave a stamp. It is derived: a disk that refuses it refuses nothing that matters."""
-    content = (
-        _head(version),
-        text,
-        document,
+    """Leave a stamp. It is derived: a disk that refuses it refuses nothing that matters.
+
+    `built` tells what Python code has built, where the plan is not a file that can be looked at.
+    """
+    world = (
         tuple(ledgers),
-        tuple(sorted(env.items())),
         tuple(files),
         tuple(files.values()),
         tuple(folders),
         tuple(folders.values()),
         tuple(absent),
     )
+    content = (_head(version, built), text, document, tuple(sorted(env.items())), world)
     data = marshal.dumps(content)  # type: ignore[arg-type]  # tuples, texts, numbers and bytes only
     target = path_of(home, plan)
     temporary = f"{target}.{os.getpid()}.tmp"

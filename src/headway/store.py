@@ -162,8 +162,11 @@ class PlanFolder:
     # Writing.
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """A writer; when it is let go of, projections follow as far as they are due."""
+    def writing(self, *, show: bool = True, known: SavedExecution | None = None) -> Iterator[Writer]:
+        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
+
+        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more.
+        """
         seen: set[str] = set()
 
         def note(_: State, records: Sequence[Record]) -> None:
@@ -171,32 +174,40 @@ class PlanFolder:
                 self._watcher.began(self.plan_id)
             seen.update(record.event.type for record in records)
 
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
+        seed = (known.state, known.position) if known is not None else None
+        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=seed)
         try:
             yield writer
             writer.sync()
-            self.project(writer, seen)
+            if show:
+                self.project(writer, seen)
         finally:
             writer.close()
             self.blobs.close()
 
-    def project(self, writer: Writer, seen: set[str], *, mid_run: bool = False) -> list[Left]:
-        """Write the projections that are due after events of these types; those that were left alone.
-
-        In the middle of a run a large plan is projected only when enough has happened to pay for it.
-        """
+    def project(self, writer: Writer, seen: set[str]) -> list[Left]:
+        """Write the projections that are due after events of these types; those that were left alone."""
         if not seen or writer.state is None or writer.position is None:
             return []
         execution = SavedExecution(writer.state, writer.position)
         important = bool(seen & (CHECKPOINTS | ENDINGS)) or self.files.missing()
-        if not self._is_due(execution) and (mid_run or not important):
+        if not important and not self._is_due(execution):
             return []
         left = self.files.refresh(execution, ALL if important else VIEWS)
         for name, why in left:
             self._notice(f"{name} {why}")
-        if self._watcher is not None and not mid_run:
+        if self._watcher is not None:
             self._watcher.projected(execution)
         return left
+
+    def show(self, writer: Writer) -> None:
+        """In the middle of a run: a large plan is projected only when enough has happened to pay for it."""
+        writer.sync()
+        with writer.standing_still() as (state, position):
+            if state is not None and position is not None:
+                execution = SavedExecution(state, position)
+                if self._is_due(execution):
+                    self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
 
     def _is_due(self, execution: SavedExecution) -> bool:
         try:

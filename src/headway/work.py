@@ -89,15 +89,28 @@ class Work:
 
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
         """Take in what is proposed, and set variables; the plan's id."""
-        chosen = meant.plan_id
+        return self.taken_in(meant, take=take, variables=variables, show=True).plan_id
+
+    def taken_in(
+        self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None, show: bool = False
+    ) -> Meant:
+        """Take in what is proposed, and set variables; the plan that is then meant, ready to be run."""
         if meant.plan is not None:
             saved = self.project.take_in(
-                meant.plan, name=meant.name, source=meant.source, plan_id=chosen, take=take, fresh=meant.fresh
+                meant.plan,
+                name=meant.name,
+                source=meant.source,
+                plan_id=meant.plan_id,
+                take=take,
+                fresh=meant.fresh,
+                checked=True,
+                show=show,
             )
-            chosen = saved.execution.plan_id
+            meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
         if variables:
-            self._set(chosen, variables)
-        return chosen
+            self._set(meant.plan_id, variables)
+            meant = meant._replace(execution=None)
+        return meant
 
     def run(
         self,

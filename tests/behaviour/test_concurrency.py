@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 
 from headway.core.commands import ChangePlan, CompleteArtifact, StartArtifacts
-from headway.core.events import Event, Record
+from headway.core.events import Record
 from headway.core.evolve import fold
 from headway.core.plan import ArtifactSpec
-from headway.errors import Rejected, TryLater
+from headway.errors import HeadwayError, Rejected, TryLater
 from headway.ledger.file import FileLedger
 from headway.ledger.memory import MemoryLedger, Shelf
 from headway.ledger.repair import examine
 from headway.ledger.writer import Writer
-from headway.testing import WatchedDisk
+from headway.testing import FailingDisk, WatchedDisk
 from tests.behaviour.plans import CREATE, goal, load, small_plan, state_of, writer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -322,14 +322,13 @@ def test_an_interrupt_while_writing_leaves_no_doubt(tmp_path: Path, moment: str)
     class Interrupted(FileLedger):
         armed = False
 
-        def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
+        def write(self) -> None:
             armed, self.armed = self.armed, False
             if armed and moment == "before":
                 raise KeyboardInterrupt
-            records = super().append(events, by=by, ts=ts)
+            super().write()
             if armed:
                 raise KeyboardInterrupt
-            return records
 
     ledger = Interrupted(str(tmp_path))
     w = Writer(ledger)
@@ -343,6 +342,49 @@ def test_an_interrupt_while_writing_leaves_no_doubt(tmp_path: Path, moment: str)
     assert ("new" in w.state.artifacts) == (moment == "after")
     w.close()
     assert goals(tmp_path)[3:] == ["one", "two"]
+    assert_one_chain(tmp_path)
+
+
+def test_many_commands_are_one_write_and_each_sees_what_those_before_it_did(tmp_path: Path) -> None:
+    """A refusal among them stops nothing: it is that command's answer."""
+    small_plan(tmp_path)
+    operations: list[str] = []
+    disk = WatchedDisk(before=lambda _, operation: operations.append(operation))
+    w = Writer(FileLedger(str(tmp_path), disk=disk))
+    w.execute(goal("before"), by="test")
+    operations.clear()
+
+    added, refused, changed = w.execute_all(
+        [ChangePlan(add=(ArtifactSpec(id="new"),)), ChangePlan(add=(ArtifactSpec(id="new"),)), goal("after")], by="test"
+    )
+
+    assert operations == ["write", "sync"]
+    assert isinstance(added, list)
+    assert added[0].event.type == "artifact_added"
+    assert isinstance(refused, HeadwayError)
+    assert refused.error_code == "plan.duplicate"
+    assert isinstance(changed, list)
+    assert changed[0].seq == added[0].seq + 1
+    assert w.state == state_of(tmp_path)
+    w.close()
+    assert_one_chain(tmp_path)
+
+
+def test_when_the_disk_refuses_many_commands_none_of_them_happened(tmp_path: Path) -> None:
+    """The state is what the file says, and the next command goes on from there."""
+    small_plan(tmp_path)
+    disk = FailingDisk(at=-1)
+    w = Writer(FileLedger(str(tmp_path), disk=disk))
+    w.execute(goal("before"), by="test")
+    disk.at = disk.steps + 1
+    with pytest.raises(HeadwayError):
+        w.execute_all([goal("one"), goal("two")], by="test")
+
+    assert w.state is not None
+    assert w.state.goal == "before"
+    w.execute(goal("three"), by="test")
+    w.close()
+    assert goals(tmp_path)[-2:] == ["before", "three"]
     assert_one_chain(tmp_path)
 
 

@@ -491,12 +491,12 @@ def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monk
     """The error names the path."""
     from headway.files.outputs import Outputs
 
-    def write(self: Outputs, path: str, data: bytes, *, executable: bool = False) -> None:
+    def place(self: Outputs, path: str, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device", path)
 
     bench.plan("a -> b")
     with monkeypatch.context() as patched:
-        patched.setattr(Outputs, "write", write)
+        patched.setattr(Outputs, "_place", place)
         assert bench.run().result.failed == {"a": "No space left on device: out/a.txt"}
     assert bench.run().result.made == ["a", "b"]
 

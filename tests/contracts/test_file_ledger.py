@@ -66,7 +66,8 @@ def test_reading_needs_no_lock(folder: Path) -> None:
     """While somebody writes, others read what is complete."""
     writer = FileLedger(str(folder))
     writer.begin(None)
-    writer.append([goal("five")], by="test", ts=TS)
+    writer.stage([goal("five")], by="test", ts=TS)
+    writer.write()
     loaded = FileLedger(str(folder)).load()
     assert loaded is not None
     assert loaded.records[-1].seq == 5
@@ -126,7 +127,8 @@ def test_the_first_writer_after_an_unclean_end_verifies_everything(folder: Path)
     path = folder / "ledger.jsonl"
     writer = FileLedger(str(folder))
     writer.begin(None)
-    writer.append([goal("five")], by="test", ts=TS)
+    writer.stage([goal("five")], by="test", ts=TS)
+    writer.write()
     writer.sync()
     writer._lock.release()  # as a killed process would
     data = path.read_bytes()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from headway.core.commands import ChangePlan, ClosePlan, CreatePlan
+from headway.core.events import ArtifactRemoved
 from headway.core.ids import hash_goal
 from headway.core.lifecycle import is_done
 from headway.core.plan import PlanSpec
@@ -183,11 +184,12 @@ def test_what_is_no_plan_is_not_listed(store: PlanStore) -> None:
 def test_events_that_do_not_fit_together_are_damage(store: PlanStore) -> None:
     """Lines that verify but make no sense are refused by name, and do not break the list."""
     store.save(execution())
-    with store.folder("p").writing() as writer:
-        from headway.core.events import ArtifactRemoved
-
-        with pytest.raises(KeyError):
-            writer.record([ArtifactRemoved(ids=("ghost",))], by="test")
+    ledger = store.folder("p").ledger()
+    ledger.begin(None)
+    ledger.stage([ArtifactRemoved(ids=("ghost",))], by="test", ts="2026-11-15T18:04:05.123456Z")
+    ledger.write()
+    ledger.sync()
+    ledger.close()
     with pytest.raises(LedgerDamaged, match="do not fit together"):
         store.load("p")
     assert isinstance(store.list_all()[0].error, LedgerDamaged)

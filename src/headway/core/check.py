@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -219,10 +220,12 @@ def _two_producers(later: _Output, first: _Output) -> Problem:
 
 def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterator[Problem]:
     """What can be judged about an artifact by itself."""
-    numbers = {"complexity": spec.complexity, "timeout": spec.timeout}
-    yield from _check_numbers(numbers, spec.retry, spec.id)
+    if spec.complexity is not None or spec.timeout is not None or spec.retry is not None:
+        yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
     yield from _check_env(spec.env, spec.id)
     yield from _check_recipe(spec)
+    if not spec.run and not spec.verify:
+        return
     offer = placeholders.Offer(len(spec.produces), _inputs(spec), variables)
     for key, command in (("run", spec.run), ("verify", spec.verify)):
         for fault in placeholders.faults(command, offer):
@@ -248,6 +251,7 @@ def _check_recipe(spec: ArtifactSpec) -> Iterator[Problem]:
         yield _problem("plan.make", spec, message, "make", spec.make)
 
 
+@lru_cache(maxsize=1024)
 def _names_function(make: str) -> bool:
     place, _, function = make.rpartition(":")
     if place.endswith(".py"):

@@ -17,6 +17,7 @@ class CreatePlan(Command):
     project_id: str
     plan: PlanSpec
     proposal: Proposal | None = None
+    sound: bool = False
 
 
 class TakeProposal(Command):

@@ -69,7 +69,13 @@ def _create(state: State | None, command: cmd.CreatePlan) -> Events | Rejection:
         unique.setdefault(spec.id, spec)
     plan = msgspec.structs.replace(command.plan, artifacts=tuple(unique.values()))
     created: Events = [
-        ev.PlanCreated(format=ev.FORMAT, plan_id=command.plan_id, project_id=command.project_id, plan=plan)
+        ev.PlanCreated(
+            format=ev.FORMAT,
+            plan_id=command.plan_id,
+            project_id=command.project_id,
+            plan=plan,
+            sound=command.sound,
+        )
     ]
     if command.proposal is not None:
         created.append(ev.ProposalTaken(proposal=command.proposal))
@@ -275,10 +281,13 @@ def _export(state: State, command: cmd.RecordExport) -> Events | Rejection:
 def _start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
     dead = tuple(a for a, claim in state.claims.items() if claim.run and claim.run != command.run)
     events: Events = [ev.ArtifactReleased(ids=dead, reason="its run ended without a word")] if dead else []
+    because: dict[str, list[str]] = {}
+    for artifact_id, code in command.stale.items():
+        because.setdefault(code, []).append(artifact_id)
     events.append(
         ev.RunStarted(
             run=command.run,
-            stale=command.stale,
+            because={code: tuple(ids) for code, ids in because.items()},
             jobs=command.jobs,
             partial=command.partial,
             boot=command.boot,

@@ -24,13 +24,14 @@ class Event(Value):
 
 
 class PlanCreated(Event):
-    """The first line of most ledgers: what the plan is, as first proposed."""
+    """The first line of most ledgers: what the plan is, as first proposed. `sound`: it was found to have no problem."""
 
     type = "plan_created"
     format: int
     plan_id: str
     project_id: str
     plan: PlanSpec
+    sound: bool = False
 
 
 class GoalChanged(Event):
@@ -105,14 +106,23 @@ class ProfileLocked(Event):
 
 
 class RunStarted(Event):
-    """A run began. `stale` names what was judged stale and why: an upper bound of what it makes."""
+    """A run began. `because` names what was judged stale, by reason: an upper bound of what it makes.
+
+    `stale` is how that was written before: the reason of each artifact.
+    """
 
     type = "run_started"
     run: str
+    because: dict[str, tuple[str, ...]] = {}
     stale: dict[str, str] = {}
     jobs: int = 1
     partial: bool = False
     boot: str = ""
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why each artifact was judged stale."""
+        return self.stale | {artifact_id: code for code, ids in self.because.items() for artifact_id in ids}
 
 
 class Start(Value):

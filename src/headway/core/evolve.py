@@ -78,6 +78,7 @@ def _created(state: State | None, record: ev.Record) -> State:
         settings=event.plan.settings,
         profile=event.plan.profile,
         artifacts={spec.id: spec for spec in event.plan.artifacts},
+        sound=event.sound,
     )
     created.open = _open_counts(created)
     return created
@@ -229,7 +230,7 @@ def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         partial=event.partial,
         boot=event.boot,
         since=last_whole(state.run),
-        pending=tuple(a for a, code in event.stale.items() if code not in EDITS),
+        pending=tuple(a for a, code in event.reasons.items() if code not in EDITS),
     )
     state.status = plan_after(state.status, event.type)
 

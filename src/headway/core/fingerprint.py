@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -35,6 +36,9 @@ SPEC_FIELDS = (
     "requires",
     "verify",
 )
+
+
+_spec_values = attrgetter(*SPEC_FIELDS)
 
 
 class NotEncodable(TypeError):
@@ -113,12 +117,19 @@ def digest(value: Any) -> str:
 
 
 def _text(value: str) -> bytes:
+    if value.isascii():
+        return f"s{len(value)}:{value}".encode()
     data = value.encode("utf-8", "surrogatepass")
     return b"s%d:%s" % (len(data), data)
 
 
-def _texts(values: Iterable[str]) -> bytes:
-    return b"[%s]" % b"".join(map(_text, values))
+def _texts(values: Collection[str]) -> bytes:
+    joined = "".join([f"s{len(value)}:{value}" for value in values])
+    return f"[{joined}]".encode() if joined.isascii() else b"[%s]" % b"".join(map(_text, values))
+
+
+def _pairs(values: Mapping[str, str]) -> bytes:
+    return _texts([text for name in sorted(values) for text in (name, values[name])]) if values else b"[]"
 
 
 def _hash(data: bytes) -> str:
@@ -127,7 +138,8 @@ def _hash(data: bytes) -> str:
 
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
-    parts = [_text(v) if isinstance(v := getattr(spec, field), str) else _texts(v) for field in SPEC_FIELDS]
+    values = _spec_values(spec)
+    parts = [_text(v) if type(v) is str else _texts(v) if v else b"[]" for v in values]
     return _hash(b"".join(parts))
 
 
@@ -173,8 +185,7 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
     start = b"key%d:" % fp.v + _texts((fp.spec, fp.recipe))
-    rest = (_texts(t for name in sorted(m) for t in (name, m[name])) for m in (fp.inputs, fp.sources, fp.before))
-    return _hash(start + b"".join(rest))
+    return _hash(start + _pairs(fp.inputs) + _pairs(fp.sources) + _pairs(fp.before))
 
 
 def content_of(done: Completion | None) -> str:

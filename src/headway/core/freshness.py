@@ -158,18 +158,21 @@ def find_edit(outputs: Sequence[Disk]) -> Reason | None:
 def judge(
     done: Completion | None,
     failure: Failure | None,
-    now: Fingerprint,
+    now: Fingerprint | None,
     *,
     stale: Sequence[str],
     outputs: Sequence[Disk],
     forced: bool = False,
     interrupted: bool = False,
 ) -> Reason:
-    """The verdict on one artifact and its reason, in one go. An edit comes first: it is asked about in any case."""
-    edit = find_edit(outputs)
+    """The verdict on one artifact and its reason, in one go. An edit comes first: it is asked about in any case.
+
+    `now` is what it would be made from; of what was never completed, nobody needs to know it.
+    """
+    edit = find_edit(outputs) if outputs else None
     if edit is not None:
         return edit
-    if done is None:
+    if done is None or now is None:
         return Reason("failed" if failure else "interrupted" if interrupted else "never_made")
     changed = Reason("forced") if forced else Reason("failed") if failure else compare_parts(done.fp, now, stale)
     if changed.fresh:

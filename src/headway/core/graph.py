@@ -24,11 +24,12 @@ class ArtifactGraph:
     A requirement that the graph does not have is remembered by `missing` and otherwise ignored.
     """
 
-    __slots__ = ("_artifacts", "_dependents")
+    __slots__ = ("_artifacts", "_dependents", "_depths")
 
     def __init__(self, artifacts: Iterable[ArtifactSpec] = ()) -> None:
         self._artifacts: dict[str, ArtifactSpec] = {}
         self._dependents: dict[str, list[str]] | None = None
+        self._depths: dict[str, int] | None = None
         for spec in artifacts:
             self.add(spec)
 
@@ -44,7 +45,7 @@ class ArtifactGraph:
         if spec.id in self._artifacts:
             raise UsageError(f"Artifact {spec.id} is there already", code="plan.duplicate", hint="give it another id")
         self._artifacts[spec.id] = spec
-        self._dependents = None
+        self._dependents = self._depths = None
 
     @property
     def artifacts(self) -> Mapping[str, ArtifactSpec]:
@@ -104,6 +105,8 @@ class ArtifactGraph:
 
         In an order in which requirements come first. Artifacts on or behind a cycle have no depth.
         """
+        if self._depths is not None:
+            return self._depths
         known = self._artifacts
         waiting = {s.id: sum(r in known for r in s.requires) for s in known.values()}
         depth = {artifact_id: 0 for artifact_id, count in waiting.items() if count == 0}
@@ -115,7 +118,8 @@ class ArtifactGraph:
                 if waiting[dependent] == 0:
                     depth[dependent] = below
                     queue.append(dependent)
-        return {artifact_id: depth[artifact_id] for artifact_id in queue}
+        self._depths = {artifact_id: depth[artifact_id] for artifact_id in queue}
+        return self._depths
 
     def depth(self, artifact_id: str) -> int:
         """Its depth; -1 for an id that has none."""

@@ -12,6 +12,9 @@ PART_BYTES = 255
 PROTECTED = (".headway", ".git")
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_PLAIN = re.compile(r"[a-zA-Z0-9_][\w.-]{,99}(/[a-zA-Z0-9_][\w.-]{,99}){,8}/?", re.ASCII)
+"""What most paths look like: about them there is nothing to ask."""
+
 _GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
 
 
@@ -60,6 +63,8 @@ def parents(path: str) -> list[str]:
 
 def output_problem(path: str) -> str:
     """Why this cannot be an output of an artifact, or "" if it can."""
+    if _PLAIN.fullmatch(path):
+        return ""
     if not path.strip():
         return "is empty"
     if _UNPRINTABLE.search(path):

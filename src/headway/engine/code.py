@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import re
 from typing import Any
 
 from headway.errors import UsageError
@@ -270,7 +271,17 @@ def of_function(code: Code, function: Any) -> str:
     name = getattr(plain, "__qualname__", "")
     if real.startswith(code.root + os.sep) and os.path.isfile(real) and "<" not in name and not plain.__closure__:
         try:
-            return code.of_name(real, name)
+            found = code.of_name(real, name)
+            return found if is_defined_once(real, name) else _digest(f"{found}\n{of_live(plain)}")
         except UsageError:
             pass
     return of_live(plain)
+
+
+def is_defined_once(path: str, qualname: str) -> bool:
+    """Whether a file leaves no doubt which function a name stands for: no conditions, no second definition."""
+    if "." in qualname:
+        return True
+    with open(path, "rb") as file:
+        found = re.findall(rb"^(?:async +)?def +%s\b" % qualname.encode(), file.read(), re.MULTILINE)
+    return len(found) == 1

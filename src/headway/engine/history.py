@@ -38,7 +38,7 @@ class History:
         self._current = False
         self._made: dict[str, list[tuple[int, str]]] = {}
         self._named: set[str] = set()
-        self._keys: set[str] = set()
+        self._any = False
 
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
@@ -48,13 +48,11 @@ class History:
     def any(self) -> bool:
         """Whether anything was ever completed before this run."""
         self._learn()
-        return bool(self._keys or self._made)
+        return self._any or bool(self._made)
 
     def earlier(self, key: str) -> list[Earlier]:
         """Completions made from the same things in the same way, newest first."""
         self._learn()
-        if key not in self._keys and key not in self._made:
-            return []
         places = {*((seq, plan) for _, plan, seq in self._cache.made(key)), *self._made.get(key, [])}
         found = [earlier for seq, plan in places for earlier in self._at(plan, seq, key)]
         return sorted(found, key=lambda e: (e.at, e.seq), reverse=True)
@@ -89,7 +87,7 @@ class History:
                 self._index(plan, indexed.get(plan))
             except HeadwayError:
                 continue
-        self._keys = self._cache.keys()
+        self._any = self._cache.any_made()
 
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""

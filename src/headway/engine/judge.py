@@ -54,7 +54,7 @@ class Judge:
         self.history = history
         self.code = Code(root)
         self.reasons: dict[str, Reason] = {}
-        self.sources: dict[str, list[str]] = {}
+        self._sources: dict[str, list[str]] = {}
         self.now: dict[str, Fingerprint] = {}
         self.problems: dict[str, HeadwayError] = {}
         self.forced = set(forced)
@@ -63,7 +63,7 @@ class Judge:
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
         self._environ = environ
-        self._functions = functions or {}
+        self.functions = functions or {}
         self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
@@ -73,7 +73,8 @@ class Judge:
     def follow(self, state: State) -> None:
         """From here on this is the plan's state: equal to the one that was judged, or what became of it."""
         self.state = state
-        self.graph = ArtifactGraph.over(state.artifacts)
+        if state.artifacts != self.graph.artifacts:
+            self.graph = ArtifactGraph.over(state.artifacts)
 
     def all(self) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order."""
@@ -85,18 +86,19 @@ class Judge:
         """Judge one artifact by what is known of its requirements now; `anew`: look at its sources once more."""
         spec, state = self.state.artifacts[artifact_id], self.state
         if anew:
-            self.files.forget(self.sources.get(artifact_id, ()))
+            self.files.forget(self._sources.get(artifact_id, ()))
         skip = state.skipped.get(artifact_id)
         if skip is not None and artifact_id not in self.forced:
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
         else:
             done = state.completed.get(artifact_id)
+            self.now.pop(artifact_id, None)
             earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
             reason = judge(
                 done,
                 state.failed.get(artifact_id),
-                self.fingerprint(artifact_id),
+                self.fingerprint(artifact_id) if done is not None else None,
                 stale=[r for r in earlier if not self._is_known(r)],
                 outputs=self._outputs(spec, done),
                 forced=artifact_id in self.forced,
@@ -105,13 +107,22 @@ class Judge:
         self.reasons[artifact_id] = reason
         return reason
 
+    def made_from(self, artifact_id: str) -> Fingerprint:
+        """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
+        return self.now.get(artifact_id) or self.fingerprint(artifact_id)
+
+    def sources_of(self, artifact_id: str) -> list[str]:
+        """The files that the artifact reads and that the plan does not make."""
+        self.made_from(artifact_id)
+        return self._sources[artifact_id]
+
     def fingerprint(self, artifact_id: str, *, by_hand: bool = False) -> Fingerprint:
         """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
         state = self.state
         spec, done = state.artifacts[artifact_id], state.completed.get(artifact_id)
         recipe = self._recipe(spec)
         wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
-        self.sources[artifact_id] = sources = self.files.of(spec, state.settings.vars, wrote)
+        self._sources[artifact_id] = sources = self.files.of(spec, state.settings.vars, wrote)
         self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
             recipe=recipe,
@@ -138,10 +149,11 @@ class Judge:
 
     def problem(self, artifact_id: str) -> str:
         """Why the artifact cannot be made although everything before it is done, or ""."""
+        found = self.made_from(artifact_id)
         error = self.problems.get(artifact_id)
         if error is not None:
             return str(error).replace("\n ", ";")
-        return self.files.problem(self.state.artifacts[artifact_id], self.now[artifact_id].sources)
+        return self.files.problem(self.state.artifacts[artifact_id], found.sources)
 
     def absent_words(self) -> list[str]:
         """Words of commands that would be sources if files of that name appeared."""
@@ -184,7 +196,7 @@ class Judge:
 
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
-        if spec.make.startswith("live:") and not spec.version and spec.id not in self._functions:
+        if spec.make.startswith("live:") and not spec.version and spec.id not in self.functions:
             done = self.state.completed.get(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         names = (*self.state.settings.env, *spec.env)
@@ -205,7 +217,7 @@ class Judge:
         return "unknown"
 
     def _code(self, spec: ArtifactSpec) -> str:
-        function = self._functions.get(spec.id)
+        function = self.functions.get(spec.id)
         if function is None:
             return self.code.of_reference(spec.make)
         known = self._codes.get(function)

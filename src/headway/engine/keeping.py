@@ -64,7 +64,7 @@ class Keeper:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""
         if not self._history.any():
             return ""
-        fp = self._judge.now[artifact_id]
+        fp = self._judge.made_from(artifact_id)
         for earlier in self._history.earlier(reuse_key(fp)):
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]
             if not all(map(self._outputs.readable, earlier.outputs)):

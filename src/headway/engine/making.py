@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ from headway.errors import HeadwayError
 from headway.files.outputs import Outputs
 
 
-class Task(NamedTuple):
+@dataclass(slots=True)
+class Task:
     """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins."""
 
     job: Job

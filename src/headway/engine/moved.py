@@ -37,12 +37,13 @@ def changed_meanwhile(judge: Judge, task: Task, before: Completion | None) -> tu
 
 def moved_inputs(judge: Judge, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:
     """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
+    chains, holds = judge.shared.chains, judge.observer.holds
     for required in spec.requires:
         for output in judge.recorded(required):
             path = output.path
-            if not path or path in judge.shared.chains or (cheaply and output.kind == "tree"):
+            if not path or path in chains or (cheaply and output.kind == "tree"):
                 continue
-            if not judge.observer.holds(path.rstrip("/"), output.digest, cheaply=cheaply):
+            if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
                 yield path
 
 

@@ -33,13 +33,17 @@ class Queue:
             for other in soft:
                 self._patient.setdefault(other, []).append(artifact_id)
         self._ready = deque(a for a, count in self._waiting.items() if count == 0)
+        self._aside: deque[str] = deque()
 
-    def pop(self) -> str | None:
-        """The next that may start."""
-        while self._ready:
-            artifact_id = self._ready.popleft()
-            if artifact_id not in self._ended:
+    def pop(self, fits: Callable[[str], bool] | None = None) -> str | None:
+        """The next that may start; of those that fit, if somebody asks for such. The others keep their place."""
+        while self._ready or (fits is None and self._aside):
+            artifact_id = (self._aside if fits is None and self._aside else self._ready).popleft()
+            if artifact_id in self._ended:
+                continue
+            if fits is None or fits(artifact_id):
                 return artifact_id
+            self._aside.append(artifact_id)
         return None
 
     def put_back(self, ids: Iterable[str]) -> None:

@@ -79,6 +79,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     outputs: dict[str, tuple[Output, ...]] = {}
     root: str = ""
     read: Any = None
+    recall: Any = None
+    """Where nobody looked at the outputs so far: what loads them."""
 
     @property
     def ok(self) -> bool:
@@ -116,6 +118,8 @@ class RunResult(msgspec.Struct, kw_only=True):
         return f"{self.plan_id} {self.status}: {', '.join(parts) or 'nothing to do'}"
 
     def __getitem__(self, artifact_id: str) -> Product:
+        if not self.outputs and self.recall is not None:
+            self.outputs, self.read = self.recall()
         return Product(artifact_id, self.outputs[artifact_id], self.read)
 
     def to_dict(self) -> dict[str, Any]:

@@ -46,8 +46,15 @@ EQUAL_ERRORS = 5
 EFFECT = "effect key"
 """Names the step that keeps the key of an attempt with effects elsewhere."""
 
+SHOW_EVERY = 1.0
+"""How often, in seconds, a run asks whether plan.json and its like are due."""
+
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
+
+
+Taken = tuple[Task, cmd.Command, Callable[[], None]]
+"""An attempt that ended: its task, the command that records it, and what follows."""
 
 
 class Run:
@@ -71,6 +78,7 @@ class Run:
         function: Callable[[ArtifactSpec], Callable[..., Any]],
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
+        show: Callable[[], object] = lambda: None,
         boot: str = "",
     ) -> None:
         self._writer = writer
@@ -88,6 +96,8 @@ class Run:
         self._function = function
         self._loop = loop
         self._stop = stop
+        self._show = show
+        self._shown = time.monotonic()
         self._boot = boot
         self._keeper = Keeper(judge, self._record)
         self._workshop = Workshop(root, judge.outputs, home)
@@ -154,8 +164,10 @@ class Run:
             self._advance()
             if not self._running:
                 break
-            for outcome in self._workers.outcomes(wait=0.2):
-                self._take(outcome)
+            self._take(self._workers.outcomes(wait=0.2))
+            if time.monotonic() - self._shown > SHOW_EVERY:
+                self._show()
+                self._shown = time.monotonic()
 
     def _watch(self, began: float) -> None:
         """Notice that somebody wants the run to stop, or that its time is up."""
@@ -171,35 +183,54 @@ class Run:
     def _advance(self) -> None:
         """Settle what is ready, and start what has to be made, as one event, as far as there is room."""
         while not self._halted:
-            tasks: list[Task] = []
-            later: list[str] = []
-            while len(tasks) < self._room() and (artifact_id := self._queue.pop()) is not None:
-                uses = self._judge.shared.uses(artifact_id)
-                if not all(use.suits(other) for use in uses for other in self._using.get(use.path, ())):
-                    later.append(artifact_id)
-                    continue
-                try:
-                    task = self._consider(artifact_id)
-                except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
-                    self._wait(artifact_id, refusal.message)
-                    continue
-                if task is not None:
-                    tasks.append(task)
-                    self._judge.displaced.update(use.path for use in uses)
-                    for use in uses:
-                        self._using.setdefault(use.path, []).append(use)
-            self._queue.put_back(later)
+            tasks = self._ready_tasks()
             if tasks:
                 self._launch(tasks)
             if self._running or not tasks:
                 break
-        if not self._running and not self._halted:
+        if self._halted:
+            self._recall()
+        elif not self._running:
             self._wait_for_others()
+
+    def _ready_tasks(self) -> list[Task]:
+        """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
+        tasks: list[Task] = []
+        later: list[str] = []
+        shared, room, threads = self._judge.shared, self._room(), self._workers.free
+        while len(tasks) < room and (artifact_id := self._queue.pop(None if threads else self._is_light)) is not None:
+            uses = shared.uses(artifact_id) if shared.chains else ()
+            if not all(use.suits(other) for use in uses for other in self._using.get(use.path, ())):
+                later.append(artifact_id)
+                continue
+            try:
+                task = self._consider(artifact_id)
+            except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
+                self._wait(artifact_id, refusal.message)
+                continue
+            if task is not None:
+                tasks.append(task)
+                threads -= not self._workers.is_light(task.job.spec)
+                self._judge.displaced.update(use.path for use in uses)
+                for use in uses:
+                    self._using.setdefault(use.path, []).append(use)
+        self._queue.put_back(later)
+        return tasks
+
+    def _is_light(self, artifact_id: str) -> bool:
+        spec = self._state.artifacts.get(artifact_id)
+        return spec is not None and self._workers.is_light(spec)
 
     def _room(self) -> int:
         """How many more may be started now: by workers, and by the profile, for which others' claims count."""
-        free, profile = self._workers.free, self._state.profile
-        return free if profile is None else min(free, profile.limit - len(self._state.claims))
+        room, profile = self._workers.room, self._state.profile
+        return room if profile is None else min(room, profile.limit - len(self._state.claims))
+
+    def _recall(self) -> None:
+        """Nothing more is begun: what was handed over ahead of its turn is given back."""
+        tasks = self._workers.recall()
+        if tasks:
+            self._take([Outcome(task.job.spec.id, False, (), "cancelled", "The run stopped") for task in tasks])
 
     def _wait_for_others(self) -> None:
         """Nothing runs and yet something could start: the profile's places are taken by others."""
@@ -286,11 +317,13 @@ class Run:
     def _prepare(self, spec: ArtifactSpec) -> Task | None:
         """Everything that a worker needs; digests of inputs are taken before the recipe can begin."""
         state, artifact_id = self._state, spec.id
-        fp = self._judge.now[artifact_id]
+        fp = self._judge.made_from(artifact_id)
         key = reuse_key(fp)
         paths = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._root, p))]
-        self._keeper.preserve(artifact_id, paths)
-        self._keeper.clear(spec)
+        if paths:
+            self._keeper.preserve(artifact_id, paths)
+        if paths or any(path.endswith("/") for path in spec.produces):
+            self._keeper.clear(spec)
         try:
             job = self._job(spec, key)
         except HeadwayError as error:
@@ -306,11 +339,12 @@ class Run:
             spec=spec,
             root=self._root,
             inputs=self._workshop.inputs(spec, self._judge.recorded),
-            sources=self._judge.files.declared(spec) or self._judge.sources.get(spec.id, []),
+            sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._environ, spec, state.plan_id, self._id, self._effect_key(spec, key)),
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and key else None,
+            step=self._stepper(spec.id, key),
             started=lambda pid: self._groups.began(spec.id, pid),
             cancelled=lambda: self._cancelling,
         )
@@ -332,13 +366,14 @@ class Run:
                     self._wait(task.job.spec.id, refusal.message)
             return
         for task in tasks:
-            self._keep_before(task, token)
-            self._keep_effect_key(task, token)
+            task.token = token
+            if task.job.spec.modifies or task.job.spec.effects:
+                self._keep_before(task, token)
+                self._keep_effect_key(task, token)
             artifact_id = task.job.spec.id
-            ready = task._replace(token=token, job=task.job._replace(step=self._stepper(artifact_id, task.key, token)))
-            self._running[artifact_id] = ready
+            self._running[artifact_id] = task
             self._reporter.started(artifact_id, self._judge.reasons[artifact_id])
-            self._workers.start(ready)
+            self._workers.start(task)
 
     # Effects elsewhere.
 
@@ -355,7 +390,7 @@ class Run:
 
     def _asked(self, spec: ArtifactSpec) -> str:
         """What is to be done, without the files that the command happens to name: it may have written them itself."""
-        fp, declared = self._judge.now[spec.id], set(self._judge.files.declared(spec))
+        fp, declared = self._judge.made_from(spec.id), set(self._judge.files.declared(spec))
         return reuse_key(msgspec.structs.replace(fp, sources={p: d for p, d in fp.sources.items() if p in declared}))
 
     # Files that are changed in place.
@@ -459,30 +494,44 @@ class Run:
 
     # Outcomes.
 
-    def _take(self, outcome: Outcome) -> None:
-        """Record what came of an attempt."""
+    def _take(self, outcomes: list[Outcome]) -> None:
+        """Record what came of attempts, all of it in one write, and go on from there."""
+        self._judge.state = self._state
+        taken = [self._taken(outcome) for outcome in outcomes]
+        wait = any(task.job.spec.effects for task, _, _ in taken)
+        answers = self._writer.execute_all([command for _, command, _ in taken], by=self._by, wait=wait)
+        self._judge.state = self._state
+        for (task, _, go_on), answer in zip(taken, answers, strict=True):
+            if isinstance(answer, Rejected):  # the claim is not ours any more: somebody reset, closed or took it over
+                artifact_id = task.job.spec.id
+                self._lose(artifact_id, str(answer).replace("\n ", ";"), self._judge.reasons[artifact_id])
+            elif isinstance(answer, HeadwayError):
+                raise answer
+            else:
+                self._history.add(answer)
+                go_on()
+
+    def _taken(self, outcome: Outcome) -> Taken:
+        """What an outcome means: the command that records it, and what follows once it is recorded."""
         task = self._running.pop(outcome.id)
         self._let_go(outcome.id)
         self._groups.ended(outcome.id)
-        self._judge.state = self._state
-        reason = self._judge.reasons[outcome.id]
-        try:
-            if outcome.code in ("cancelled", "quota"):
-                self._release(task, outcome)
-            elif outcome.ok:
-                self._errors.clear()
-                self._complete(task, outcome, reason)
-            else:
-                self._fail(task, outcome, reason)
-        except Rejected as lost:  # the claim is not ours any more: somebody reset, closed or took it over
-            self._lose(outcome.id, str(lost).replace("\n ", ";"), reason)
+        self._workers.learn(task.job.spec, outcome)
+        if outcome.code in ("cancelled", "quota"):
+            return task, *self._released(task, outcome)
+        if not outcome.ok:
+            return task, *self._failed(task, outcome)
+        self._errors.clear()
+        return task, *self._completed(task, outcome)
 
-    def _release(self, task: Task, outcome: Outcome) -> None:
-        self._record(cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token))
-        if outcome.code == "quota":
-            self._halted, self._retry_after = self._halted or "quota", outcome.retry_after
+    def _released(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
+        def go_on() -> None:
+            if outcome.code == "quota":
+                self._halted, self._retry_after = self._halted or "quota", outcome.retry_after
 
-    def _complete(self, task: Task, outcome: Outcome, reason: Reason) -> None:
+        return cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token), go_on
+
+    def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._state.completed.get(outcome.id)
         moved, wrote = changed_meanwhile(self._judge, task, before)
         fp = task.fp
@@ -490,63 +539,66 @@ class Run:
             sources = {p: MOVED if p in moved else d for p, d in fp.sources.items() if p not in wrote}
             inputs = {r: MOVED if moved.get(r) else d for r, d in fp.inputs.items()}
             fp = msgspec.structs.replace(fp, sources=sources, inputs=inputs)
-        self._record(
-            cmd.CompleteArtifact(
-                id=outcome.id,
-                token=task.token,
-                outputs=outcome.outputs,
-                fp=fp,
-                ms=outcome.ms,
-                verified=outcome.verified,
-                external=bool(spec.effects),
-                wrote=tuple(wrote),
-                stdout=outcome.stdout,
-                stderr=outcome.stderr,
-            ),
-            bool(spec.effects),
-        )
         same = before is not None and before.how != "accepted" and reuse_key(before.fp) == task.key
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
-        if not moved:
-            self._settle(outcome.id, "made", reason, ms=outcome.ms)
-            return
-        path = next(iter(moved.values()))
-        self.result.made.append(outcome.id)
-        self._reporter.finished(outcome.id, "made", reason, outcome.ms, f"{path} changed meanwhile")
-        self._move(outcome.id, path)
 
-    def _fail(self, task: Task, outcome: Outcome, reason: Reason) -> None:
-        self._record(
-            cmd.FailArtifact(
-                id=outcome.id,
-                token=task.token,
-                error=outcome.error,
-                code=outcome.code,
-                attempts=outcome.attempts,
-                left=outcome.outputs,
-                ms=outcome.ms,
-                stdout=outcome.stdout,
-                stderr=outcome.stderr,
-            )
+        def go_on() -> None:
+            reason = self._judge.reasons[outcome.id]
+            if not moved:
+                self._settle(outcome.id, "made", reason, ms=outcome.ms)
+                return
+            path = next(iter(moved.values()))
+            self.result.made.append(outcome.id)
+            self._reporter.finished(outcome.id, "made", reason, outcome.ms, f"{path} changed meanwhile")
+            self._move(outcome.id, path)
+
+        command = cmd.CompleteArtifact(
+            id=outcome.id,
+            token=task.token,
+            outputs=outcome.outputs,
+            fp=fp,
+            ms=outcome.ms,
+            verified=outcome.verified,
+            external=bool(spec.effects),
+            wrote=tuple(wrote),
+            stdout=outcome.stdout,
+            stderr=outcome.stderr,
         )
-        self._lose(outcome.id, outcome.error, reason, outcome.ms)
-        self._errors.append(f"{outcome.code}: {outcome.error}")
-        if self._options.fail_fast:
-            self._halted, self._cancelling = self._halted or "fail_fast", True
-        elif len(self._errors) >= EQUAL_ERRORS and len(set(self._errors[-EQUAL_ERRORS:])) == 1:
-            self._halted = self._halted or "same_error"
-        elif outcome.code == "command_missing" and self._all_use_command_of(task.job.spec):
-            self._halted = self._halted or "command_missing"
+        return command, go_on
+
+    def _failed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
+        def go_on() -> None:
+            self._lose(outcome.id, outcome.error, self._judge.reasons[outcome.id], outcome.ms)
+            self._errors.append(f"{outcome.code}: {outcome.error}")
+            if self._options.fail_fast:
+                self._halted, self._cancelling = self._halted or "fail_fast", True
+            elif len(self._errors) >= EQUAL_ERRORS and len(set(self._errors[-EQUAL_ERRORS:])) == 1:
+                self._halted = self._halted or "same_error"
+            elif outcome.code == "command_missing" and self._all_use_command_of(task.job.spec):
+                self._halted = self._halted or "command_missing"
+
+        command = cmd.FailArtifact(
+            id=outcome.id,
+            token=task.token,
+            error=outcome.error,
+            code=outcome.code,
+            attempts=outcome.attempts,
+            left=outcome.outputs,
+            ms=outcome.ms,
+            stdout=outcome.stdout,
+            stderr=outcome.stderr,
+        )
+        return command, go_on
 
     def _fail_unmade(self, spec: ArtifactSpec, code: str, error: str) -> None:
         """It cannot even be tried; its failure is recorded like any other."""
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
         job = Job(spec, self._root, {}, [], {}, {}, None)
-        self._running[spec.id] = Task(job, self._judge.now[spec.id], "", Retry(), token)
+        self._running[spec.id] = Task(job, self._judge.made_from(spec.id), "", Retry(), token)
         for use in self._judge.shared.uses(spec.id):
             self._using.setdefault(use.path, []).append(use)
-        self._take(Outcome(spec.id, False, (), code, error))
+        self._take([Outcome(spec.id, False, (), code, error)])
 
     def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0) -> None:
         self.result.failed[artifact_id] = error
@@ -614,7 +666,7 @@ class Run:
         self._history.add(records)
         return records
 
-    def _stepper(self, artifact_id: str, key: str, token: int) -> Callable[[str, Callable[[], Any]], Any]:
+    def _stepper(self, artifact_id: str, key: str) -> Callable[[str, Callable[[], Any]], Any]:
         """Durable parts of a function: by name, and only for the same inputs and code."""
         counts: dict[str, int] = {}
 
@@ -626,6 +678,7 @@ class Run:
             if known is not None and known.key == key:
                 return taken_from(known, blobs)
             stored = recorded_as(call(), key, blobs)
+            token = self._running[artifact_id].token
             self._writer.execute(
                 cmd.RecordStep(id=artifact_id, token=token, name=label, step=stored), by=self._by, wait=True
             )
@@ -641,8 +694,7 @@ class Run:
         with suppress(HeadwayError):
             deadline = time.monotonic() + DRAIN
             while self._running and time.monotonic() < deadline:
-                for outcome in self._workers.outcomes(wait=0.2):
-                    self._take(outcome)
+                self._take(self._workers.outcomes(wait=0.2))
         self.result.paused = Pause("interrupted")
         with suppress(HeadwayError):
             self._close()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from headway import stamp
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
@@ -30,6 +31,7 @@ from headway.ledger.scan import START
 from headway.ledger.writer import Writer
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder, PlanStore
+from headway.version import VERSION
 
 Function = Callable[..., Any]
 
@@ -187,11 +189,12 @@ class Session:
             lock.release()
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
-        with folder.writing() as writer:
+        before = judged.execution.position
+        with folder.writing(known=judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             assert writer.position is not None, "a plan that was judged has events"
-            if writer.position != judged.execution.position:
+            if writer.position != before:
                 execution = SavedExecution(state, writer.position)
                 judged = self._judged(
                     execution, call.options, call.functions, writable=True, observer=judged.judge.observer
@@ -200,7 +203,7 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
-            run = self._run(writer, judged, call, lock)
+            run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             try:
                 result = run.go()
             finally:
@@ -215,7 +218,15 @@ class Session:
                 sweep(self.store)
         return result
 
-    def _run(self, writer: Writer, judged: Judged, call: Call, lock: FileLock) -> Run:
+    def _run(
+        self,
+        writer: Writer,
+        judged: Judged,
+        call: Call,
+        lock: FileLock,
+        *,
+        show: Callable[[], object] = lambda: None,
+    ) -> Run:
         settings = judged.execution.state.settings
         return Run(
             writer,
@@ -233,6 +244,7 @@ class Session:
             function=self._loader(call.functions),
             loop=call.loop,
             stop=call.stop,
+            show=show,
             boot=scheduler_lock.boot_id(),
         )
 
@@ -284,6 +296,29 @@ class Session:
         reporter.begun(result, {}, 0)
         reporter.ended(result)
         return result
+
+    def at_rest(
+        self,
+        plan_id: str,
+        artifacts: Mapping[str, ArtifactSpec],
+        functions: Mapping[str, Function],
+        *,
+        proposal: str,
+        source: str,
+    ) -> RunResult | None:
+        """What a run comes to of a plan that Python code has built, if it is known to have nothing to do."""
+        built = stamping.built(source, artifacts.values(), functions)
+        name = stamping.name_of(proposal, plan_id)
+        if not built or not stamp.still_holds(self.root, name, VERSION, self.environ, built=built):
+            return None
+
+        def recall() -> tuple[dict[str, tuple[Output, ...]], Callable[[Output], bytes]]:
+            execution = self.store.folder(plan_id).load()
+            done = execution.state.completed if execution is not None else {}
+            outputs = Outputs(self.root, self.store.blobs, Observer(self.root), largest=self.largest)
+            return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
+
+        return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
 
     def _refuse_problems(self, state: State) -> None:
         if state.sound:

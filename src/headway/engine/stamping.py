@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 import os
 import time
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headway import stamp
 from headway.core.paths import is_glob
+from headway.core.plan import ArtifactSpec
 from headway.core.state import Position
 from headway.engine.judge import Judge
 from headway.engine.result import RunResult
@@ -18,6 +21,7 @@ from headway.files.observe import RACY_NS
 from headway.version import VERSION
 
 TAIL = 36
+PLAN_FILES = (".yaml", ".yml", ".json")
 CONFIGS = ("headway.toml", "pyproject.toml")
 
 
@@ -34,10 +38,12 @@ def leave(
 ) -> bool:
     """Leave a stamp if nothing is open and nothing is in doubt; whether one was left."""
     state = judge.state
-    if state.proposal is None or state.proposal.path.endswith(".py") or not _all_is_well(judge):
+    if state.proposal is None or not _all_is_well(judge):
         return False
-    plan = state.proposal.path
-    if not os.path.isfile(os.path.join(root, plan)):
+    made = built(state.proposal.source, state.artifacts.values(), judge.functions) if judge.functions else ""
+    is_file = not judge.functions and os.path.splitext(state.proposal.path)[1] in PLAN_FILES
+    plan = state.proposal.path if is_file else name_of(state.proposal.path, state.plan_id)
+    if not made and not (is_file and os.path.isfile(os.path.join(root, plan))):
         return False
     abroad = judge.abroad
     others = {p: Part(j, abroad.judged.get(p, [])) for p, j in abroad.judges.items() if j} if abroad is not None else {}
@@ -51,7 +57,8 @@ def leave(
     appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
     changed = appeared or any(map(_sources_changed, parts))
     named = {path: digest for part in parts for path, digest in _files(part, root).items()}
-    named[plan] = state.proposal.source
+    if is_file:
+        named[plan] = state.proposal.source
     files = None if changed else _settled(judge, named)
     if files is None or position.hash.encode() not in ends[ledger][1]:
         stamp.forget(home, plan)
@@ -68,6 +75,7 @@ def leave(
         files=files,
         folders=folders,
         absent=[*absent, *(p for p in CONFIGS if not os.path.lexists(os.path.join(root, p)))],
+        built=made,
     )
     return True
 
@@ -92,6 +100,22 @@ def _variables(part: Part) -> Iterator[str]:
     yield from state.settings.env
     for artifact_id in part.ids:
         yield from state.artifacts[artifact_id].env
+
+
+def name_of(proposal: str, plan_id: str) -> str:
+    """The name of the stamp for a plan that Python code builds."""
+    return f"{proposal}#{plan_id}"
+
+
+def built(source: str, specs: Iterable[ArtifactSpec], functions: Mapping[str, Callable[..., Any]]) -> str:
+    """What Python code has built: the plan, and its functions by their code; "" if that cannot be told."""
+    if any(spec.make.startswith("live:") and not spec.version for spec in specs):
+        return ""
+    codes = {getattr(function, "__code__", None) for function in set(functions.values())}
+    if None in codes:
+        return ""
+    parts = sorted((code.co_filename, code.co_firstlineno, marshal.dumps(code)) for code in codes if code is not None)
+    return hashlib.sha256(repr((source, parts)).encode()).hexdigest()
 
 
 def _all_is_well(judge: Judge) -> bool:

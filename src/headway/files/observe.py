@@ -99,15 +99,24 @@ class Observer:
                 found = os.lstat(self._prefix + path)
             except OSError:
                 return False
-            if known.stat == _stat(found) and (cheaply or known.sure()):
+            size, mtime, ctime, inode = known.stat
+            same = found.st_mtime_ns == mtime and found.st_ctime_ns == ctime and found.st_size == size
+            if same and found.st_ino == inode and (cheaply or known.sure()):
                 return True
         return self.look(path).digest == digest
 
-    def remember(self, path: str, digest: str, kind: str = "file") -> None:
-        """Take over a digest that was computed while the bytes were at hand."""
+    def remember(self, path: str, digest: str, kind: str = "file", *, marked: int = 0) -> None:
+        """Take over a digest that was computed while the bytes were at hand.
+
+        `marked`: the time that whoever wrote the file gave it, to the nanosecond. The kernel's own times come in ticks,
+        so whoever writes to it afterwards, be it within the same tick, leaves another one.
+        """
         with suppress(OSError):
             found = os.lstat(self._prefix + path)
-            self._keep(path, found, digest, kind)
+            sure = found.st_mtime_ns == marked
+            at = max(marked, found.st_ctime_ns) + RACY_NS + 1 if sure else time.time_ns()
+            self.entries[path] = Entry(_stat(found), digest, kind, at)
+            self.changed.add(path)
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"

@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Literal
@@ -31,6 +32,7 @@ class Outputs:
         self.blobs = blobs
         self.observer = observer
         self.largest = largest
+        self._prefix = os.path.join(root, "")
         self._sound: set[str] = set()
 
     def capture(self, paths: Iterable[str]) -> tuple[Output, ...]:
@@ -142,30 +144,42 @@ class Outputs:
 
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Write a file: over an existing one by a rename, so that nobody sees half of it."""
-        full = self._full(path)
         self.make_parents(path)
+        self._place(path, data)
+        if executable:
+            os.chmod(self._full(path), 0o755)
+
+    def put(self, path: str, data: bytes) -> Output:
+        """Write bytes that are at hand and keep them as a blob: the output, without reading it back."""
+        try:
+            marked = self._place(path, data)
+        except FileNotFoundError:
+            self.make_parents(path)
+            marked = self._place(path, data)
+        if len(data) > self.largest:
+            return Output(path, hashlib.sha256(data).hexdigest(), len(data), "file")
+        digest = self.blobs.put(data)
+        self.observer.remember(path, digest, "file", marked=marked)
+        return Output(path, digest, len(data), "file")
+
+    def _place(self, path: str, data: bytes) -> int:
+        """Write a file into a folder that is there; the time that marks it (see `Observer.remember`)."""
+        full = self._full(path)
+        now = time.time_ns()
         try:
             fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (FileExistsError, IsADirectoryError):
             if os.path.isdir(full) and not os.path.islink(full):
                 shutil.rmtree(full)
             write_file(REAL, full, [data], durable=False)
+            os.utime(full, ns=(now, now))
         else:
             try:
                 write_all(REAL, fd, data, 0)
+                os.utime(fd, ns=(now, now))
             finally:
                 os.close(fd)
-        if executable:
-            os.chmod(full, 0o755)
-
-    def put(self, path: str, data: bytes) -> Output:
-        """Write bytes that are at hand and keep them as a blob: the output, without reading it back."""
-        self.write(path, data)
-        if len(data) > self.largest:
-            return Output(path, hashlib.sha256(data).hexdigest(), len(data), "file")
-        digest = self.blobs.put(data)
-        self.observer.remember(path, digest, "file")
-        return Output(path, digest, len(data), "file")
+        return now
 
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""
@@ -282,7 +296,7 @@ class Outputs:
         os.symlink(os.fsdecode(data.removeprefix(b"link:")), self._full(path))
 
     def _full(self, path: str) -> str:
-        return os.path.join(self.root, path)
+        return self._prefix + path
 
 
 def members(manifest: bytes) -> list[tuple[str, str, str]]:

@@ -1,8 +1,8 @@
 """What every ledger offers, whatever it is kept in. tests/contracts/ledger.py is the contract, run against each.
 
 A ledger is read without a lock and written in batches. A batch is: `begin` (take the lock, learn what others
-appended), any number of `append`, then `sync` and `end`. What was appended is durable when `sync` has returned, and
-only then may anybody be told.
+appended), any number of `stage` and `write`, then `sync` and `end`. What was written is durable when `sync` has
+returned, and only then may anybody be told.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Loaded(NamedTuple):
     """Events, and what they are to be added to.
 
     `whole`: they begin with the newest snapshot or the first event, so the state is folded from them alone;
-    otherwise they follow what the caller knows. `base` is the size in bytes of the first of them, `tail` of the rest,
-    `size` that of the ledger. `debris`: bytes that nobody was told about follow the last event; the next writer sets
-    them aside.
+    otherwise they follow what the caller knows. `base` is the size in bytes of that snapshot or first event, as far as
+    it was looked at, `tail` of all that follows it, `events` the number of both; `size` is that of the ledger.
+    `debris`: bytes that nobody was told about follow the last event; the next writer sets them aside.
     """
 
     records: list[Record]
@@ -28,6 +28,7 @@ class Loaded(NamedTuple):
     whole: bool = True
     base: int = 0
     tail: int = 0
+    events: int = 0
     size: int = 0
     debris: bool = False
 
@@ -62,12 +63,16 @@ class Ledger(Protocol):
         """
         ...
 
-    def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
-        """Write events at the end, inside a batch. All of them or none."""
+    def stage(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
+        """Chain events to the end, inside a batch: numbered and linked, and not yet to be seen by anybody."""
+        ...
+
+    def write(self) -> None:
+        """Write all that is staged. All of it or nothing; either way nothing is staged any more."""
         ...
 
     def sync(self) -> None:
-        """Make everything appended durable. A failed sync is never tried again: the ledger takes no more."""
+        """Make everything written durable. A failed sync is never tried again: the ledger takes no more."""
         ...
 
     def end(self) -> None:
@@ -79,7 +84,7 @@ class Ledger(Protocol):
         ...
 
     def size(self) -> int:
-        """Bytes written so far: how far a snapshot is behind is measured in them."""
+        """Bytes so far, staged ones included: how far a snapshot is behind is measured in them."""
         ...
 
     def close(self) -> None:

@@ -35,6 +35,7 @@ from headway.ledger.scan import (
     heading,
     lines,
     pieces,
+    place_of,
     scan,
 )
 
@@ -87,16 +88,16 @@ class Tail(NamedTuple):
         after = 0 if known is not None and known == start else None
         if after is None:
             after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
-        begin = self._newest_snapshot() or 0 if after is None else after
-        chosen = self.entries[begin:]
-        records = [codec.decode(entry.data) for entry in chosen]
-        first = chosen[0] if chosen else None
+        newest = self._newest_snapshot() or 0
+        records = [codec.decode(entry.data) for entry in self.entries[newest if after is None else after :]]
+        first = self.entries[newest] if self.entries else None
         return Loaded(
             records,
             self.end.position if self.end.position.seq else None,
             whole=after is None,
             base=first.end - first.offset if first else 0,
             tail=self.end.offset - first.end if first else 0,
+            events=len(self.entries) - newest,
             size=self.end.offset,
             debris=self.end.offset < size,
         )
@@ -118,6 +119,9 @@ class FileLedger:
         self._end = Mark(0, START)
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
+        self._staged: list[bytes] = []
+        self._ahead = self._end
+        self._snapshot_ahead: Mark | None = None
         self._stopped = ""
         self._head_at = 0.0
         self._head_end = Mark(0, START)
@@ -194,8 +198,8 @@ class FileLedger:
                 os.close(fd)
 
     def size(self) -> int:
-        """Bytes up to the last event."""
-        return self._end.offset
+        """Bytes up to the last event, those that are staged included."""
+        return self._ahead.offset if self._staged else self._end.offset
 
     # Writing.
 
@@ -223,25 +227,33 @@ class FileLedger:
                 raise self._refused(error) from error
             raise
 
-    def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
-        """Write whole lines at the end; if the disk refuses, the file is as it was."""
+    def stage(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
+        """Chain events to the end, in memory."""
         if not self._lock.held:
-            raise BugError("append outside of a batch")
-        self._refuse_if_stopped()
-        at, parts, records = self._end, [], []
-        offset, position, snapshot = at.offset, at.position, self._snapshot
+            raise BugError("events outside of a batch")
+        offset, (seq, prev) = self._ahead if self._staged else self._end
+        records = []
         for event in events:
-            line, digest = codec.encode(event, seq=position.seq + 1, ts=ts, by=by, prev=position.hash)
+            seq += 1
+            line, digest = codec.encode(event, seq=seq, ts=ts, by=by, prev=prev)
             if event.type == Snapshot.type:
-                snapshot = Mark(offset, Position(position.seq + 1, digest))
-            records.append(Record(position.seq + 1, ts, by, event, position.hash, digest))
-            position = Position(position.seq + 1, digest)
-            parts.append(line)
+                self._snapshot_ahead = Mark(offset, Position(seq, digest))
+            records.append(Record(seq, ts, by, event, prev, digest))
+            prev = digest
+            self._staged.append(line)
             offset += len(line) + 1
-        parts.append(b"")
-        self._write(b"\n".join(parts), at)
-        self._end, self._snapshot = Mark(offset, position), snapshot
+        self._ahead = Mark(offset, Position(seq, prev))
         return records
+
+    def write(self) -> None:
+        """Put what is staged at the end, as whole lines; if the disk refuses, the file is as it was."""
+        lines, ahead, snapshot = self._staged, self._ahead, self._snapshot_ahead
+        self._staged, self._snapshot_ahead = [], None
+        self._refuse_if_stopped()
+        if lines:
+            lines.append(b"")
+            self._write(b"\n".join(lines), self._end)
+            self._end, self._snapshot = ahead, snapshot or self._snapshot
 
     def sync(self) -> None:
         """Make the file durable."""
@@ -255,7 +267,8 @@ class FileLedger:
         self._acked = end
 
     def end(self) -> None:
-        """Give the lock back. `head` follows about once a second, and on close."""
+        """Give the lock back; what was staged and not written never happened. `head` follows about once a second."""
+        self._staged, self._snapshot_ahead = [], None
         if self._lock.held:
             if time.monotonic() - self._head_at >= HEAD_EVERY:
                 self._write_head()
@@ -370,7 +383,8 @@ class FileLedger:
                 if following is None or following > first:
                     yield from segments.unpack(segment.path)
             if fd is not None:
-                yield from (line.data for line in lines(fd, 0, size))
+                start = place_of(fd, size, first) if begins is not None and begins < first else 0
+                yield from (line.data for line in lines(fd, start, size))
 
     def _first_number(self, fd: int, size: int) -> int | None:
         found = (line.data for line in lines(fd, 0, size) if codec.seal(line.data) is not None)

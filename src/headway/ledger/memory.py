@@ -27,6 +27,7 @@ class MemoryLedger:
     def __init__(self, shelf: Shelf | None = None) -> None:
         self._shelf = shelf or Shelf()
         self._held = False
+        self._staged: list[bytes] = []
 
     def load(self, known: Position | None = None) -> Loaded | None:
         lines = list(self._shelf.lines)
@@ -34,11 +35,18 @@ class MemoryLedger:
             return None
         end = codec.decode(lines[-1]).position
         sizes = [len(line) + 1 for line in lines]
-        if known is not None and 0 < known.seq <= len(lines) and codec.seal(lines[known.seq - 1]) == known.hash:
-            return Loaded(list(self.history(known.seq + 1, end.seq)), end, whole=False, size=sum(sizes))
         start = max((i for i, line in enumerate(lines) if codec.peek(line)[1] == Snapshot.type), default=0)
-        records = [codec.decode(line) for line in lines[start:]]
-        return Loaded(records, end, base=sizes[start], tail=sum(sizes[start + 1 :]), size=sum(sizes))
+        knows = known is not None and 0 < known.seq <= len(lines) and codec.seal(lines[known.seq - 1]) == known.hash
+        first = known.seq if known is not None and knows else start
+        return Loaded(
+            [codec.decode(line) for line in lines[first:]],
+            end,
+            whole=not knows,
+            base=sizes[start],
+            tail=sum(sizes[start + 1 :]),
+            events=len(lines) - start,
+            size=sum(sizes),
+        )
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         for line in self._shelf.lines[first - 1 : last]:
@@ -50,21 +58,27 @@ class MemoryLedger:
         self._held = True
         return self.load(known) or Loaded([], None)
 
-    def append(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
+    def stage(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
         if not self._held:
-            raise BugError("append outside of a batch")
+            raise BugError("events outside of a batch")
         records = []
         for event in events:
-            last = codec.decode(self._shelf.lines[-1]).position if self._shelf.lines else START
+            lines = self._staged or self._shelf.lines
+            last = codec.decode(lines[-1]).position if lines else START
             line, digest = codec.encode(event, seq=last.seq + 1, ts=ts, by=by, prev=last.hash)
-            self._shelf.lines.append(line)
+            self._staged.append(line)
             records.append(Record(last.seq + 1, ts, by, event, last.hash, digest))
         return records
+
+    def write(self) -> None:
+        self._shelf.lines += self._staged
+        self._staged = []
 
     def sync(self) -> None:
         pass
 
     def end(self) -> None:
+        self._staged = []
         if self._held:
             self._held = False
             self._shelf.lock.release()
@@ -72,10 +86,12 @@ class MemoryLedger:
     def rotate(self, snapshot: Snapshot, *, by: str, ts: str, plan_id: str, project_id: str) -> list[Record]:
         last = codec.decode(self._shelf.lines[-1]).position
         lead = LedgerRotated(format=FORMAT, plan_id=plan_id, project_id=project_id, sealed=last, segment="")
-        return self.append([lead, snapshot], by=by, ts=ts)
+        records = self.stage([lead, snapshot], by=by, ts=ts)
+        self.write()
+        return records
 
     def size(self) -> int:
-        return sum(len(line) + 1 for line in self._shelf.lines)
+        return sum(len(line) + 1 for line in (*self._shelf.lines, *self._staged))
 
     def close(self) -> None:
         self.end()

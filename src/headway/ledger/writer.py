@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,6 +41,12 @@ ROTATE_RATIO = 8
 SNAPSHOT_EVERY = 50
 SMALL_STATE = 64 * 1024
 BASES = frozenset({"snapshot", "plan_created", "plan_imported", "plan_rebuilt"})
+Asked = tuple[Command, str]
+"""A command, and who gives it."""
+
+Outcome = list[Record] | HeadwayError
+"""What a command caused, or why it was refused."""
+
 ENDINGS = frozenset({"milestone_completed", "run_completed", "run_failed", "run_paused", "plan_closed"})
 
 
@@ -85,7 +91,9 @@ class Writer:
         sync_first: Sequence[Callable[[], None]] = (),
         clock: Callable[[], str] = now,
         notify: Callable[[State, Sequence[Record]], None] | None = None,
+        known: tuple[State, Position] | None = None,
     ) -> None:
+        """`known`: a state that somebody has loaded a moment ago; it is this writer's from here on."""
         self._ledger = ledger
         self._sync_first = sync_first
         self._clock = clock
@@ -99,13 +107,17 @@ class Writer:
         self._in_batch = False
         self._batch_since = 0.0
         self._in_doubt = False
+        self._staged: list[Record] = []
         self._has_snapshot = False
         self._failure: HeadwayError | None = None
         self._lingering: threading.Thread | None = None
         self._dirty = threading.Event()
-        self._turns: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        self._turns: dict[asyncio.AbstractEventLoop, list[tuple[Command, str, asyncio.Future[list[Record]]]]] = {}
         self._closed = False
         self._pid = os.getpid()
+        self._seeded = known is not None
+        if known is not None:
+            self._state, self._end = known
 
     # What callers use.
 
@@ -121,43 +133,42 @@ class Writer:
 
     def execute(self, command: Command, *, by: str, wait: bool = True) -> list[Record]:
         """Do what the command asks, or raise why not. With `wait`, what is returned is on disk."""
-        records = self._decide(command, by)
-        if records and wait:
-            self.sync(records[-1].seq)
-        elif records:
+        (outcome,) = self.execute_all([command], by=by, wait=wait)
+        if isinstance(outcome, HeadwayError):
+            raise outcome
+        return outcome
+
+    def execute_all(self, commands: Sequence[Command], *, by: str, wait: bool = True) -> list[Outcome]:
+        """Do what many commands ask, in order and in one write: for each what it caused, or why it was refused."""
+        outcomes = self._decide([(command, by) for command in commands])
+        newest = next((o[-1].seq for o in reversed(outcomes) if o and not isinstance(o, HeadwayError)), 0)
+        if newest and wait:
+            self.sync(newest)
+        elif newest:
             self._linger()
-        return records
+        return outcomes
 
     async def aexecute(self, command: Command, *, by: str) -> list[Record]:
-        """As `execute`, for many at once in one event loop: all that is written in one turn shares a sync."""
+        """As `execute`, for many at once in one event loop: all that is asked in one turn shares a write and a sync."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        records = None
-        while records is None:
-            try:
-                records = self._decide(command, by, patience=0)
-            except TryLater as busy:
-                if busy.error_code != "ledger.busy":
-                    raise
-                await loop.run_in_executor(None, self._open_batch)
-        if records and self._synced < records[-1].seq:
-            synced = loop.create_future()
-            turn = self._turns.get(loop)
-            if turn is None:
-                self._turns[loop] = [synced]
-                task = loop.create_task(self._sync_turn(loop))
-                synced.add_done_callback(lambda _: task)  # a task lives while somebody holds it
-            else:
-                turn.append(synced)
-            await synced
-        return records
+        answer: asyncio.Future[list[Record]] = loop.create_future()
+        turn = self._turns.get(loop)
+        if turn is None:
+            self._turns[loop] = [(command, by, answer)]
+            task = loop.create_task(self._take_turn(loop))
+            answer.add_done_callback(lambda _: task)  # a task lives while somebody holds it
+        else:
+            turn.append((command, by, answer))
+        return await answer
 
     def record(self, events: Sequence[Event], *, by: str) -> list[Record]:
         """Append events that no rule is about (recovery, repair); durable when it returns."""
         with self._mutex:
             self._begin()
-            records = self._write(list(events), by)
+            records = self._stage(list(events), by, self._clock())
+            self._write()
         self.sync(records[-1].seq)
         return records
 
@@ -180,6 +191,12 @@ class Writer:
                 else:
                     self._advance(loaded.records)
             return self._state
+
+    @contextmanager
+    def standing_still(self) -> Iterator[tuple[State | None, Position | None]]:
+        """The state and where it stands, while nobody in this process changes it."""
+        with self._mutex:
+            yield self._state, self._end
 
     def sync(self, seq: int | None = None) -> None:
         """Return when everything up to this event (or all that is written) is durable."""
@@ -208,7 +225,8 @@ class Writer:
             self._begin()
             encoded = self._encoded()
             self._pace.cost = len(encoded)
-            self._append([self._snapshot_event(encoded)], "ledger")
+            self._stage([self._snapshot_event(encoded)], "ledger", self._clock())
+            self._write_staged()
         self.sync()
 
     def rotate(self) -> None:
@@ -238,37 +256,47 @@ class Writer:
 
     # One batch.
 
-    def _decide(self, command: Command, by: str, patience: float = PATIENCE) -> list[Record]:
+    def _decide(self, asked: Sequence[Asked], patience: float = PATIENCE) -> list[Outcome]:
         """Decide on the newest state there is, under the lock, and write what was decided."""
+        outcomes: list[Outcome] = []
         with self._mutex:
             fresh = self._begin(patience)
-            records: list[Record] = []
+            written = False
             try:
-                outcome = decide(self._state, command)
-                if isinstance(outcome, Rejection):
-                    raise rejected(outcome)
-                records = self._write(outcome, by) if outcome else []
+                ts = self._clock()
+                for command, by in asked:
+                    decided = decide(self._state, command)
+                    if isinstance(decided, Rejection):
+                        outcomes.append(rejected(decided))
+                    else:
+                        outcomes.append(self._stage(decided, by, ts) if decided else [])
+                written = self._write()
             finally:
-                if fresh and not records:
+                if fresh and not written:
                     self._end_batch()
-        return records
+        return outcomes
 
     def _begin(self, patience: float = PATIENCE) -> bool:
         """Start a batch if none is open; whether this call started it."""
         self._check()
         if self._in_batch and not self._in_doubt:
             return False
-        if self._in_doubt:  # interrupted between writing and taking note: only the file knows
+        if self._in_doubt:  # interrupted between taking note and writing: only the file knows
+            self._staged, self._end = [], None
+            if self._in_batch:
+                self._flush()  # what others wait for is in the file, and must not pass for synced before it is
             self._end_batch()
-            self._end = None
         news = self._ledger.begin(self._end, patience=patience)
         self._in_batch, self._batch_since = True, time.monotonic()
         try:
             if news.whole:
                 self._rebuild(news)
             else:
+                if self._seeded:
+                    self._pace = _pace_after(news)
                 self._advance(news.records)
                 self._notice(news.records)
+            self._seeded = False
         except BaseException:
             self._in_doubt = True
             self._end_batch()
@@ -298,30 +326,50 @@ class Writer:
             self._in_batch = self._has_snapshot = False
             self._ledger.end()
 
-    def _write(self, events: list[Event], by: str) -> list[Record]:
-        records = self._append(events, by)
-        ending = not ENDINGS.isdisjoint([record.event.type for record in records])
+    def _stage(self, events: list[Event], by: str, ts: str) -> list[Record]:
+        """Chain events to the ledger's end and take note of them; until they are written, only the file knows."""
+        self._in_doubt = True
+        records = self._ledger.stage(events, by=by, ts=ts)
+        self._staged += records
+        self._advance(records)
+        return records
+
+    def _write(self) -> bool:
+        """Write what is staged, and a snapshot if one is due; whether there was anything to write."""
+        if not self._staged:
+            return False
+        ending = not ENDINGS.isdisjoint([record.event.type for record in self._staged])
+        self._write_staged()
         if self._pace.might_be_due(self._ledger.size(), ending=ending):
             encoded = self._encoded()
             if self._pace.is_due(self._ledger.size(), len(encoded), ending=ending):
+                self._stage([self._snapshot_event(encoded)], "ledger", self._clock())
                 try:
-                    self._append([self._snapshot_event(encoded)], "ledger")
+                    self._write_staged()
                 except StorageFailed:  # a convenience that the disk has no room for; the events stand
                     self._pace.events = 0
-        return records
+        return True
 
-    def _append(self, events: Sequence[Event], by: str) -> list[Record]:
-        doubt, self._in_doubt = self._in_doubt, True
+    def _write_staged(self) -> None:
+        """Write what is staged; if the disk refuses, the state is again what the file says."""
+        staged, self._staged = self._staged, []
         try:
-            records = self._ledger.append(events, by=by, ts=self._clock())
+            self._ledger.write()
         except HeadwayError:
-            self._in_doubt = doubt  # it was refused: the file is as it was
+            self._relearn()
             raise
-        self._advance(records)
-        self._in_doubt = doubt
-        self._has_snapshot = self._has_snapshot or records[-1].event.type == Snapshot.type
-        self._notice(records)
-        return records
+        self._in_doubt = False
+        self._has_snapshot = self._has_snapshot or staged[-1].event.type == Snapshot.type
+        self._notice(staged)
+
+    def _relearn(self) -> None:
+        """Fold the state anew from what was written."""
+        loaded = self._ledger.load()
+        if loaded is None:
+            self._state, self._end, self._pace = None, None, Pace()
+        else:
+            self._rebuild(loaded)
+        self._in_doubt = False
 
     def _rotate(self) -> None:
         state = self._state
@@ -354,8 +402,7 @@ class Writer:
         self._state = None
         for record in loaded.records:
             self._state = apply(self._state, record)
-        self._end = loaded.end
-        self._pace = Pace(base=loaded.size - loaded.tail, cost=loaded.base, events=len(loaded.records))
+        self._end, self._pace = loaded.end, _pace_after(loaded)
 
     def _encoded(self) -> bytes:
         if self._state is None:
@@ -403,22 +450,38 @@ class Writer:
             except HeadwayError:
                 return
 
-    async def _sync_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let everybody in this turn of the loop write, sync once, and tell them."""
+    async def _take_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let everybody in this turn of the loop ask, answer all of them after one write and one sync."""
         import asyncio
 
         await asyncio.sleep(0)
-        waiting = self._turns.pop(loop)
+        turn = [(command, by, answer) for command, by, answer in self._turns.pop(loop) if not answer.done()]
         try:
+            outcomes = await self._decide_without_blocking([(command, by) for command, by, _ in turn], loop)
             await loop.run_in_executor(None, self.sync)
         except HeadwayError as error:
-            for synced in waiting:
-                if not synced.done():
-                    synced.set_exception(error)
-        else:
-            for synced in waiting:
-                if not synced.done():
-                    synced.set_result(None)
+            outcomes = [error] * len(turn)
+        for (_, _, answer), outcome in zip(turn, outcomes, strict=True):
+            if answer.done():
+                continue
+            if isinstance(outcome, HeadwayError):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)
+
+    async def _decide_without_blocking(self, asked: list[Asked], loop: asyncio.AbstractEventLoop) -> list[Outcome]:
+        while True:
+            try:
+                return self._decide(asked, patience=0)
+            except TryLater as busy:
+                if busy.error_code != "ledger.busy":
+                    raise
+            await loop.run_in_executor(None, self._open_batch)
+
+
+def _pace_after(loaded: Loaded) -> Pace:
+    """How far the newest snapshot is behind, by what was loaded."""
+    return Pace(base=loaded.size - loaded.tail, cost=loaded.base, events=loaded.events)
 
 
 def rejected(why: Rejection) -> HeadwayError:

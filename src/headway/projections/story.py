@@ -26,7 +26,7 @@ def sentence(record: ev.Record) -> str:
         case ev.ProfileSet():
             return f"profile set: {event.profile.limit} at once"
         case ev.RunStarted():
-            return f"run {event.run} started: {len(event.stale)} stale, {event.jobs} at once"
+            return f"run {event.run} started: {len(event.reasons)} stale, {event.jobs} at once"
         case ev.ArtifactStarted():
             return f"started {_names([s.id for s in event.starts])}"
         case ev.ArtifactCompleted():

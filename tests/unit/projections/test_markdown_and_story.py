@@ -86,7 +86,7 @@ EVENTS: list[tuple[ev.Event, str]] = [
     (ev.ArtifactRemoved(ids=("a", "b", "c", "d", "e", "f")), "removed a, b, c, d and 2 more"),
     (ev.ProfileSet(profile=Profile()), "profile set: 1 at once"),
     (ev.ProfileLocked(), "profile locked"),
-    (ev.RunStarted(run="r", stale={"a": "new"}, jobs=4), "run r started: 1 stale, 4 at once"),
+    (ev.RunStarted(run="r", because={"new": ("a",)}, jobs=4), "run r started: 1 stale, 4 at once"),
     (ev.ArtifactStarted(starts=(ev.Start(id="a"),)), "started a"),
     (ev.ArtifactCompleted(id="a", ms=1500), "made a in 1.5 s"),
     (ev.ArtifactFailed(id="a", error="x\ny"), "failed a: x y"),

@@ -65,16 +65,16 @@ def run(args: Any, screen: Screen) -> int:
     variables = _variables(args.set)
     if args.preview:
         return _preview(work, meant, variables, args, screen)
-    plan_id = work.take_in(meant, take=args.take or "", variables=variables)
+    meant = work.taken_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
     with asked:
         result = work.run(
-            plan_id,
+            meant.plan_id,
             _options(args),
             reporter=Lines(screen, verbose=args.verbose),
             functions=meant.functions,
             stop=asked.why,
-            execution=None if variables else meant.execution,
+            execution=meant.execution,
         )
     screen.answer(result.to_dict())
     return result.exit_code

@@ -1,0 +1,106 @@
+"""A plan in Python is executed every time; what it built is then known to have nothing to do, or judged in full."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """\
+import os
+from headway import Plan
+import helper
+
+plan = Plan("Try to fool the stamp", id="stamped", env=["STYLE"])
+
+@plan.artifact(produces="out/word.txt")
+def word():
+    return helper.word()
+
+@plan.artifact(produces="out/list.txt", sources=["data/*.txt"], requires=["word"])
+def listing(ctx):
+    return " ".join(sorted(p.name for p in ctx.sources)) + ctx.inputs["word"].text()
+
+plan.add("sum", make=helper.add, args={"n": int(os.environ.get("N", "1"))}, produces="out/sum.txt")
+result = plan.run(check=False)
+print(len(result.made), "made;", result["word"].text(), result.status, bool(result.recall))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose script has run once: the next run has nothing to do."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.txt").write_text("a")
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "helper.py").write_text(
+        "LETTERS = 'word'\ndef word():\n    return LETTERS\ndef add(n):\n    return n + 1\n"
+    )
+    (tmp_path / "plan.py").write_text(SCRIPT)
+    assert run(tmp_path) == "3 made; word completed False"
+    return tmp_path
+
+
+def run(root: Path, **environ: str) -> str:
+    """The script as a process of its own."""
+    env = {**os.environ, "STYLE": "plain", **environ}
+    done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=True, cwd=root, env=env)
+    return done.stdout.strip()
+
+
+def test_what_is_known_to_have_nothing_to_do_is_not_judged_again(project: Path) -> None:
+    """The ledger is read only when somebody asks for an output."""
+    assert run(project) == "0 made; word completed True"
+    shutil.rmtree(project / ".headway/stamps")
+    assert run(project) == "0 made; word completed False"
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a constant of a module": (lambda p: edit(p / "helper.py", "'word'", "'other'"), "2 made; other"),
+    "a function": (lambda p: edit(p / "helper.py", "n + 1", "n + 2"), "1 made; word"),
+    "a file under a pattern": (lambda p: (p / "data/b.txt").write_text("b"), "1 made; word"),
+    "a source": (lambda p: (p / "data/a.txt").write_text("b"), "1 made; word"),
+    "a missing output": (lambda p: (p / "out/list.txt").unlink(), "0 made; word completed False"),
+    "an edited output": (lambda p: (p / "out/list.txt").write_text("mine"), "0 made; word refused"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_whatever_changed_is_seen(project: Path, name: str) -> None:
+    """Each of them is judged in full, and what it reaches is made."""
+    change, said = CHANGES[name]
+    change(project)
+    assert run(project).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [({"STYLE": "bold"}, "3 made"), ({"N": "5"}, "1 made")],
+    ids=["a declared variable", "an argument"],
+)
+def test_what_the_script_builds_otherwise_is_seen(project: Path, environ: dict[str, str], said: str) -> None:
+    """The file is the same; what it comes to is not."""
+    assert run(project, **environ).startswith(said)
+    assert run(project, **environ).startswith("0 made")
+
+
+def test_another_function_of_the_same_name_is_seen(project: Path) -> None:
+    """Which of two definitions counts is decided while the script runs; the file alone does not tell."""
+    loud = "if os.environ.get('LOUD'):\n    def word():\n        return helper.word().upper()\n"
+    quiet = "else:\n    def word():\n        return helper.word()\nplan.artifact(produces='out/word.txt')(word)\n"
+    start, end = SCRIPT.index("@plan.artifact"), SCRIPT.index('@plan.artifact(produces="out/list')
+    (project / "plan.py").write_text(SCRIPT[:start] + loud + quiet + SCRIPT[end:])
+    run(project)
+    assert run(project).startswith("0 made; word")
+    assert run(project, LOUD="1").startswith("2 made; WORD")
+    assert run(project, LOUD="1").startswith("0 made; WORD")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace a part of a file."""
+    path.write_text(path.read_text().replace(old, new))
