@@ -36,7 +36,7 @@ def _imports(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """Dots before the module, the module, and names that may be modules in it."""
     if "import" not in text:
         return
-    code = _CONTINUED.sub(" ", _QUOTED.sub("''", text))
+    code = _CONTINUED.sub(" ", _QUOTED.sub(lambda found: "" if found[0][0] == "#" else "''", text))
     for match in _IMPORT.finditer(code):
         if match["plain"] is not None:
             for part in match["plain"].split(","):
