@@ -24,6 +24,7 @@ from headway.history.queries import impact, plan_goal, provenance
 from headway.history.search import Search
 from headway.history.shapes import to_dict
 from headway.project import Project
+from headway.work import Meant, Work
 from tests.bench import Bench
 from tests.workshop import tree
 
@@ -314,7 +315,10 @@ def test_a_run_without_an_end_and_without_a_holder_is_shown_as_crashed(bench: Be
 
 def test_the_next_writer_records_a_crash_and_the_goal_can_be_resumed(bench: Bench) -> None:
     """Another goal's run writes the crash down; running the crashed one again makes only what is left."""
+    bench.plan("z", id="early")
+    bench.run(plan="early")
     crash(bench.root)
+    assert "crash" not in {g["id"] for g in index(bench)["goals"] if g.get("crashRecovery")}
     bench.plan("a", id="other")
     bench.run(plan="other")
     written = goal(bench, "crash")
@@ -716,6 +720,19 @@ def test_a_planner_is_told_what_exists_and_what_can_be_skipped(bench: Bench) -> 
     bench.write("src/user.py", "edited")
     assert not project.plan_goal(proposal).tasks[0].can_skip
     assert plan_goal(proposal, project.get_project_dag_full()).reuses == 2
+
+
+def test_what_another_goal_made_from_the_same_things_is_named_before_it_is_reused(bench: Bench) -> None:
+    """A planner or a preview says "made before by goal X"; the run then takes it over."""
+    bench.plan("a -> b", id="first")
+    bench.run(plan="first")
+    bench.plan("a -> b", id="second")
+    work = Work(bench.project, environ=bench.environ)
+    said = work.made_before(Meant("second", functions=bench.functions("second")))
+    assert list(said) == ["a"]
+    assert "made before by goal first" in said["a"]
+    assert bench.run(plan="second").log == ["reused a", "reused b"]
+    assert bench.project.get_goal_details("second").tasks[0].note.endswith("of first")
 
 
 # Search.
