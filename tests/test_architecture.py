@@ -26,7 +26,7 @@ LAYERS = (
     {"history"},
     {"project"},
     {"doctor", "work"},
-    {"authoring", "incremental", "life"},
+    {"authoring", "incremental", "life", "reading"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

@@ -18,7 +18,6 @@ from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
 from headway.errors import DecisionNeeded, UsageError
-from headway.files.outputs import Outputs
 from headway.work import Meant, Work
 
 
@@ -53,9 +52,9 @@ class Life:
         self._project = work.project
         self._by = by
 
-    def next(self, meant: Meant) -> list[Offer]:
+    def next(self, meant: Meant, *, at: int | None = None, take: str = "") -> list[Offer]:
         """What can be made now: stale, unclaimed, and with everything that it requires up to date."""
-        judged = self._work.judge(meant)
+        judged = self._work.judge(meant, at=at, take=take)
         state = judged.execution.state
         ready = (a for a in state.artifacts if self._is_ready(judged, a))
         return [Offer(state.artifacts[a], judged.reasons[a]) for a in ready]
@@ -157,7 +156,7 @@ class Life:
         )
 
     def _outputs(self, judged: Judged, spec: ArtifactSpec, text: bytes | None) -> tuple[Output, ...]:
-        outputs = Outputs(self._project.root, self._project.blobs, judged.judge.observer)
+        outputs = judged.judge.outputs
         if not spec.produces and not spec.modifies:
             return (outputs.keep_text(text or b""),)
         missing = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
@@ -173,8 +172,7 @@ class Life:
     def _verify(self, judged: Judged, spec: ArtifactSpec) -> bool:
         """Whether its `verify` was run and agreed; one that does not agree refuses the completion."""
         state, root = judged.execution.state, self._project.root
-        outputs = Outputs(root, self._project.blobs, judged.judge.observer)
-        workshop = Workshop(root, outputs, self._project.home)
+        workshop = Workshop(root, judged.judge.outputs, self._project.home)
         job = Job(
             spec=spec,
             root=root,

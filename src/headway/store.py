@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -60,6 +61,9 @@ CHECKPOINTS = STRUCTURE | {
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
 
+FOLLOW = 0.1
+"""How often, in seconds, whoever follows a ledger looks whether it has grown."""
+
 TRASH = ".deleted-"
 
 Notice = Callable[[str], None]
@@ -111,7 +115,7 @@ class PlanFolder:
         loaded = self.ledger().load(thorough=thorough)
         if loaded is None or loaded.end is None:
             return None
-        states = deque((state for state, _ in self._fold(loaded.records)), maxlen=1)
+        states = deque((state for state, _ in self.fold(loaded.records)), maxlen=1)
         if states and states[0].plan_id != self.plan_id:
             raise LedgerDamaged(
                 f"The ledger in the folder of plan {self.plan_id} is that of plan {states[0].plan_id}",
@@ -137,13 +141,26 @@ class PlanFolder:
 
     def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
         """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
-        return self._fold(self.history(1, last))
+        return self.fold(self.history(1, last))
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number."""
         return self.ledger().history(first, last)
 
-    def _fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
+    def follow(self) -> Iterator[Record]:
+        """Events from the first one on, and then whatever is appended, as long as the ledger is there."""
+        ledger, following = self.ledger(), 1
+        seen: tuple[int, ...] = ()
+        while now := ledger.stamp():
+            if now == seen:
+                time.sleep(FOLLOW)
+                continue
+            seen = now
+            for record in ledger.history(following):
+                following = record.seq + 1
+                yield record
+
+    def fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
         """Nothing is built on what is not there: behind a gap the fold begins again where an event carries it all."""
         last: Record | None = None
         try:

@@ -95,6 +95,7 @@ class CompleteArtifact(Command):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
 
 
 class FailArtifact(Command):

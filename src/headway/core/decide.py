@@ -408,6 +408,7 @@ def _complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        attempts=command.attempts,
         integrates=state.artifacts[command.id].integrates,
     )
     return [completed, *_milestones(state, [command.id])] if state.open else [completed]

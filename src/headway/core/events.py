@@ -158,6 +158,7 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
     integrates: dict[str, tuple[str, ...]] = {}
 
 

@@ -75,6 +75,7 @@ def _created(state: State | None, record: ev.Record) -> State:
         goal=event.plan.goal,
         created_at=record.ts,
         created_by=record.by,
+        planned_at=record.ts if event.plan.settings.planned_by else "",
         settings=event.plan.settings,
         profile=event.plan.profile,
         artifacts={spec.id: spec for spec in event.plan.artifacts},
@@ -122,12 +123,14 @@ _BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
 
 
 def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
-    state.sound = False
+    _restructured(state, record)
     state.goal = event.goal
 
 
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
     state.sound = False
+    if event.settings.planned_by != state.settings.planned_by:
+        state.planned_at = record.ts if event.settings.planned_by else ""
     state.settings = event.settings
 
 
@@ -136,7 +139,7 @@ def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
 
 
 def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
-    state.sound = False
+    _restructured(state, record)
     new = {spec.id: spec for spec in event.artifacts}
     if event.after is None:
         state.artifacts.update(new)
@@ -148,7 +151,7 @@ def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
 
 
 def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
-    state.sound = False
+    _restructured(state, record)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
         state.artifacts[spec.id] = spec
@@ -158,7 +161,7 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
 
 
 def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
-    state.sound = False
+    _restructured(state, record)
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -169,7 +172,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
 
 
 def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
-    state.sound = False
+    _restructured(state, record)
     moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
     _insert(state, moved, event.after or "")
 
@@ -182,6 +185,13 @@ def _insert(state: State, new: dict[str, ArtifactSpec], after: str) -> None:
         if artifact_id == after:
             order.update(new)
     state.artifacts = order
+
+
+def _restructured(state: State, record: ev.Record) -> None:
+    """What is to be made has changed: it is to be checked again, and whoever planned it has looked at it now."""
+    state.sound = False
+    if state.settings.planned_by:
+        state.planned_at = record.ts
 
 
 # Profile, reset, close.
@@ -269,6 +279,7 @@ def _completed(state: State, event: ev.ArtifactCompleted, record: ev.Record) -> 
         wrote=event.wrote,
         stdout=event.stdout,
         stderr=event.stderr,
+        attempts=event.attempts,
         integrates=event.integrates,
     )
     _settle(state, event.id, completion)

@@ -106,6 +106,9 @@ class Settings(Value):
     tags: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     informed_by: tuple[str, ...] = ()
+    planned_by: str = ""
+    confirm_above: float = 1.0
+    store_up_to: int | None = None
 
 
 class PlanSpec(Value):

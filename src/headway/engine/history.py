@@ -26,6 +26,7 @@ class Earlier(NamedTuple):
     at: str
     outputs: tuple[Output, ...]
     verified: bool
+    ms: int = 0
 
 
 class History:
@@ -68,7 +69,7 @@ class History:
         except HeadwayError:
             return []
         return [
-            Earlier(plan, done.seq, done.at, done.outputs, done.verified)
+            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.ms)
             for record in records
             for done in completions(record)
             if reuse_key(done.fp) == key
@@ -127,6 +128,7 @@ class Done(NamedTuple):
     fp: Fingerprint
     outputs: tuple[Output, ...]
     verified: bool
+    ms: int = 0
 
 
 def completions(record: ev.Record) -> Iterator[Done]:
@@ -134,13 +136,13 @@ def completions(record: ev.Record) -> Iterator[Done]:
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
         if event.how in ("made", "reused") and event.fp.recipe and not event.external:
-            yield Done(record.seq, record.ts, event.fp, event.outputs, event.verified)
+            yield Done(record.seq, record.ts, event.fp, event.outputs, event.verified, event.ms)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
-                yield Done(record.seq, done.at, done.fp, done.outputs, done.verified)
+                yield Done(record.seq, done.at, done.fp, done.outputs, done.verified, done.ms)
 
 
 def named_by(record: ev.Record) -> list[str]:

@@ -12,7 +12,10 @@ from headway.core import paths
 from headway.core.check import RANGES
 from headway.core.plan import OnEdit
 
-Kind = Literal["text", "version", "list", "mapping", "integer", "number", "flag", "choice", "section", "artifacts"]
+SIZE = r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)?$"
+Kind = Literal[
+    "text", "version", "list", "mapping", "integer", "number", "size", "flag", "choice", "section", "artifacts"
+]
 
 
 def in_order(items: Iterable[str]) -> tuple[str, ...]:
@@ -49,6 +52,7 @@ class Key(NamedTuple):
             "mapping": "a mapping",
             "integer": "a whole number",
             "number": "a number",
+            "size": "a size such as 256MiB, or a number of bytes",
             "flag": "true or false",
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
@@ -133,6 +137,9 @@ SETTINGS_KEYS: Table = {
     "tags": _TAGS,
     "constraints": _CONSTRAINTS,
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
+    "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
+    "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
+    "store_up_to": Key("size", "Outputs above this size are hashed, not stored (256MiB): once lost, they are made."),
 }
 PLAN_KEYS: Table = {
     "id": Key("text", "What the plan is called; without it, the goal names the plan."),
@@ -149,6 +156,7 @@ _TYPES: Mapping[Kind, dict[str, Any]] = {
     "mapping": {"type": "object"},
     "integer": {"type": "integer"},
     "number": {"type": "number"},
+    "size": {"type": ["string", "integer"], "pattern": SIZE},
     "flag": {"type": "boolean"},
 }
 
