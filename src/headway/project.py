@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from headway.history.dag import Dag  # the history is loaded by whoever changes or asks for it
-    from headway.history.queries import GoalPlan
+    from headway.history.planning import GoalPlan
     from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
 
 if TYPE_CHECKING:
@@ -476,7 +476,7 @@ class Project:
     def plan_goal(self, goal: str | PlanSpec) -> GoalPlan:
         """What exists already, and what of a proposed plan need not be made, for whoever plans a goal."""
         from headway.files.observe import Observer
-        from headway.history.queries import Known, plan_goal
+        from headway.history.planning import Known, plan_goal
 
         observer = Observer(self.root, {})
 

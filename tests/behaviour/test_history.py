@@ -20,7 +20,8 @@ from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.errors import FormatTooNew, NotFound
 from headway.history.folder import DagFolder
 from headway.history.graph import to_graphviz, to_mermaid
-from headway.history.queries import impact, plan_goal, provenance
+from headway.history.planning import plan_goal
+from headway.history.queries import impact, provenance
 from headway.history.search import Search
 from headway.history.shapes import to_dict
 from headway.project import Project

@@ -104,6 +104,18 @@ def test_rebuild_says_what_it_found(shop: Workshop, capsys: pytest.CaptureFixtur
     assert list(done.json["unreadable"]) == ["api"]
 
 
+def test_a_run_that_waits_for_another_plan_ends_with_the_command_over_there(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line of the artifact says why, the receipt what to type next."""
+    shop.edit("echo model", "echo other")
+    shop.save()
+    done = shop.run(capsys, "run", "--plan", str(shop.root / "auth.yaml"))
+    assert done.code == 1
+    assert "api:model is stale: recipe changed" in done.out
+    assert done.out.rstrip().endswith("Next: headway run model --plan-id api")
+
+
 def test_totals_and_an_empty_project(shop: Workshop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Figures over all goals; where there is nothing yet, it says what to do."""
     assert "Goals: 1 complete, 1 failed" in shop.run(capsys, "dag", "show", "--totals").out

@@ -26,8 +26,6 @@ from headway.store import PlanStore
 if TYPE_CHECKING:
     from headway.engine.judge import Judge
 
-Load = Callable[[str], "State | None"]
-
 
 class Found(NamedTuple):
     """What a plan can have of another: outputs and their content, or why it cannot be used and what makes it."""

@@ -7,7 +7,6 @@ is remembered between two reads belongs to this object alone, so that no project
 from __future__ import annotations
 
 import os
-from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -18,18 +17,9 @@ from headway.errors import DamageError, FormatTooNew, HeadwayError, NotFound
 from headway.files.cache import Cache
 from headway.files.identity import read_identity
 from headway.files.observe import Observer
+from headway.history.entries import changes, entry_of, newest, place, recent_of, renewed_entry, unreadable_goal
 from headway.history.folder import DagFolder, EdgeLogDamaged
-from headway.history.goals import (
-    RECENT,
-    Projector,
-    changed_edges,
-    edges_of,
-    entry_of,
-    has_open_run,
-    recent_of,
-    renewed_entry,
-    temporal_edge,
-)
+from headway.history.goals import Projector, changed_edges, edges_of, has_open_run
 from headway.history.manifest import affected, compact, merge_manifest
 from headway.history.shapes import (
     VERSION,
@@ -39,7 +29,6 @@ from headway.history.shapes import (
     GoalDetail,
     GoalEntry,
     Manifest,
-    Metrics,
     Recent,
     Summary,
 )
@@ -191,13 +180,13 @@ class Dag:
         edges += [*went, *came]
         entry = entry_of(goal)
         if known is None:
-            edges += _place(index.goals, entry)
+            edges += place(index.goals, entry)
         else:
             index.goals[index.goals.index(known)] = entry
         others = [r for r in index.recent_artifacts if r.goal_id != goal.id]
-        index.recent_artifacts = _newest([*others, *recent_of(goal)])
+        index.recent_artifacts = newest([*others, *recent_of(goal)])
         index.behind = [*(g for g in index.behind if g != goal.id), goal.id]
-        index.changes += _changes(before, goal)
+        index.changes += changes(before, goal)
         self._write_goal(goal, before)
         return entry
 
@@ -343,11 +332,11 @@ class Dag:
             entry = entry_of(goal, gone=not os.path.isdir(os.path.join(self.store.base_path, goal_id)))
             position = next((i for i, e in enumerate(index.goals) if e.id == goal_id), None)
             if position is None:
-                _place(index.goals, entry)
+                place(index.goals, entry)
             else:
                 index.goals[position] = entry
             others = [r for r in index.recent_artifacts if r.goal_id != goal_id]
-            index.recent_artifacts = _newest([*others, *recent_of(goal)])
+            index.recent_artifacts = newest([*others, *recent_of(goal)])
             index.last_updated = max(index.last_updated, goal.updated_at)
             behind[goal_id] = None
         index.behind = list(behind)
@@ -391,7 +380,7 @@ class Dag:
             try:
                 yield self.goal(entry.id)
             except HeadwayError:
-                yield _unreadable(entry.id, None, entry)
+                yield unreadable_goal(entry.id, None, entry)
 
     # Rebuilding.
 
@@ -435,16 +424,16 @@ class Dag:
         )
         details.sort(key=lambda goal: (goal.created_at, goal.id))
         edges: list[Edge] = []
-        newest: list[Recent] = []
+        recent: list[Recent] = []
         for goal in details:
             if goal.id not in unreadable or not os.path.exists(self.folder.goal_path(goal.id)):
                 self._write_goal(goal, None)
-            edges += _place(index.goals, entry_of(goal, gone=goal.id in orphans))
+            edges += place(index.goals, entry_of(goal, gone=goal.id in orphans))
             edges += {edge.id: edge for edge in edges_of(goal)}.values()
-            newest = _newest([*newest, *recent_of(goal)])
+            recent = newest([*recent, *recent_of(goal)])
             if not goal.open_run or goal.crash_recovery:
                 self.folder.unmark(goal.id)
-        index.recent_artifacts = newest
+        index.recent_artifacts = recent
         index.edges_size = self.folder.write_edges(edges)
         self._summarise(index)
         everything = Manifest(version=VERSION, last_updated=index.last_updated, artifacts={})
@@ -482,7 +471,7 @@ class Dag:
         with suppress(HeadwayError):
             known = self.folder.read_goal(goal_id)
         if known is None:
-            return _unreadable(goal_id, error)
+            return unreadable_goal(goal_id, error)
         known.problem, known.size = error.message, self._ledger_size(goal_id)
         return known
 
@@ -540,54 +529,6 @@ class Dag:
         with suppress(HeadwayError):
             return self.store.blobs.get(output.digest)
         return None
-
-
-def _place(goals: list[GoalEntry], entry: GoalEntry) -> list[Edge]:
-    """Put a goal where it belongs by its beginning; the temporal edges that come and go with that."""
-    at = bisect(goals, (entry.created_at, entry.id), key=lambda e: (e.created_at, e.id))
-    goals.insert(at, entry)
-    if not entry.created_at:
-        return []
-    before = goals[at - 1] if at and goals[at - 1].created_at else None
-    after = goals[at + 1] if at + 1 < len(goals) else None
-    edges = []
-    if before is not None:
-        edges.append(temporal_edge(before.id, entry.id, entry.created_at))
-    if after is not None:
-        if before is not None:
-            stale = temporal_edge(before.id, after.id, after.created_at)
-            stale.gone = True
-            edges.append(stale)
-        edges.append(temporal_edge(entry.id, after.id, after.created_at))
-    return edges
-
-
-def _changes(before: GoalDetail | None, goal: GoalDetail) -> int:
-    """How many artifacts of a goal are not what they were."""
-    was = {task.id: task.completed_at for task in before.tasks} if before is not None else {}
-    return 1 + sum(1 for task in goal.tasks if was.get(task.id, "") != task.completed_at)
-
-
-def _newest(recent: list[Recent]) -> list[Recent]:
-    return sorted(recent, key=lambda r: (r.completed_at, r.goal_id, r.id), reverse=True)[:RECENT]
-
-
-def _unreadable(goal_id: str, error: HeadwayError | None, entry: GoalEntry | None = None) -> GoalDetail:
-    """A goal of which nothing can be read but that it is there."""
-    return GoalDetail(
-        version=VERSION,
-        id=goal_id,
-        title=entry.title if entry is not None else goal_id,
-        description="",
-        status="failed",
-        created_at=entry.created_at if entry is not None else "",
-        updated_at=entry.updated_at if entry is not None else "",
-        completed_at=entry.completed_at if entry is not None else None,
-        learnings=[],
-        metrics=Metrics(),
-        tasks=[],
-        problem=error.message if error is not None else "It cannot be read",
-    )
 
 
 def _stat(path: str) -> tuple[int, int, int] | None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
-import msgspec
-
-from headway.core.ids import foreign_name, hash_goal
+from headway.core.ids import hash_goal
 from headway.core.lifecycle import is_done, progress, statuses
 from headway.core.plan import ArtifactSpec
 from headway.core.state import ArtifactStatus, Completion, Output, State
@@ -21,11 +19,9 @@ from headway.history.shapes import (
     Edge,
     EdgeType,
     GoalDetail,
-    GoalEntry,
     ManifestEntry,
     Metrics,
     NodeStatus,
-    Recent,
     Task,
     task_id,
 )
@@ -36,8 +32,6 @@ Read = Callable[[Output], "bytes | None"]
 
 READ_AT_ONCE = 1000
 """So many new Python sources are read for their imports at one time; the rest follows with the next write."""
-
-RECENT = 10
 
 _GOALS: dict[str, NodeStatus] = {
     "draft": "planned",
@@ -86,10 +80,10 @@ class Projector:
             id=state.plan_id,
             title=title_of(state.goal),
             description=state.goal,
-            status="failed" if crashed else _status(state, done == total),
+            status="failed" if crashed else goal_status(state, done == total),
             created_at=state.created_at,
             updated_at=state.updated_at,
-            completed_at=_completed_at(state) if _status(state, done == total) == "complete" else None,
+            completed_at=completed_at(state) if goal_status(state, done == total) == "complete" else None,
             crash_recovery=crashed,
             open_run=has_open_run(state),
             closed_at=state.closed,
@@ -136,7 +130,7 @@ class Projector:
         return sorted(found)
 
 
-def _status(state: State, all_done: bool) -> NodeStatus:
+def goal_status(state: State, all_done: bool) -> NodeStatus:
     if state.closed:
         return "complete" if all_done and state.artifacts else "blocked"
     return _GOALS[state.status]
@@ -147,7 +141,7 @@ def has_open_run(state: State) -> bool:
     return state.run is not None and state.run.status == "running"
 
 
-def _completed_at(state: State) -> str:
+def completed_at(state: State) -> str:
     ends = [done.at for done in state.completed.values()] + [skip.at for skip in state.skipped.values()]
     return max(ends, default=state.updated_at)
 
@@ -282,82 +276,7 @@ def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[str]:
     yield from task.imports or ()
 
 
-# What the index and the manifest say of a goal.
-
-
-def entry_of(goal: GoalDetail, *, gone: bool = False) -> GoalEntry:
-    """The goal in the index."""
-    own = {task.id for task in goal.tasks}
-    outside = {r for task in goal.tasks for r in task.requires}.difference(own)
-    elsewhere = {name[0] for r in outside if (name := foreign_name(r)) is not None}
-    return GoalEntry(
-        id=goal.id,
-        title=goal.title,
-        status=goal.status,
-        created_at=goal.created_at,
-        completed_at=goal.completed_at,
-        updated_at=goal.updated_at,
-        task_count=goal.metrics.tasks_total,
-        done=goal.metrics.tasks_completed + goal.metrics.tasks_skipped,
-        artifacts=sum(len(task.produces) for task in goal.tasks),
-        edges=count_edges(goal),
-        ms=round(goal.metrics.duration_seconds * 1000),
-        seq=goal.seq,
-        size=goal.size,
-        requires=sorted(elsewhere),
-        crash_recovery=goal.crash_recovery,
-        open_run=goal.open_run,
-        gone=gone,
-        problem=goal.problem,
-    )
-
-
-def renewed_entry(known: GoalEntry, execution: SavedExecution, size: int) -> GoalEntry:
-    """The goal in the index, as of a state that its file does not reflect yet; its edges are those of the file."""
-    state = execution.state
-    done, total = progress(state)
-    status = _status(state, done == total)
-    entry: GoalEntry = msgspec.structs.replace(
-        known,
-        title=title_of(state.goal),
-        status=status,
-        completed_at=_completed_at(state) if status == "complete" else None,
-        updated_at=state.updated_at,
-        task_count=total,
-        done=done,
-        artifacts=sum(len(c.outputs) for c in state.completed.values()),
-        ms=sum(c.ms for c in state.completed.values()),
-        seq=execution.position.seq,
-        size=size,
-        detail_seq=known.detail_seq or known.seq,
-        crash_recovery=False,
-        open_run=has_open_run(state),
-        problem="",
-    )
-    return entry
-
-
-def count_edges(goal: GoalDetail) -> int:
-    """How many edges a goal brings."""
-    total = 0
-    for task in goal.tasks:
-        total += len(task.requires) + len(task.sources) + len(set(task.produces))
-        if task.imports:
-            total += _count_imports(task)
-        if task.integrates:
-            total += sum(len(set(names)) for names in task.integrates.values())
-    return total
-
-
-def _count_imports(task: Task) -> int:
-    targets = {path for path in task.produces if path.endswith(".py")}
-    return len({(path, target) for path in task.imports or () for target in targets if path != target})
-
-
-def recent_of(goal: GoalDetail) -> list[Recent]:
-    """What the goal completed last."""
-    done = sorted((t for t in goal.tasks if t.completed_at), key=lambda t: t.completed_at, reverse=True)[:RECENT]
-    return [Recent(id=t.id, path=path_of(t), goal_id=goal.id, completed_at=t.completed_at) for t in done]
+# What it made.
 
 
 def path_of(task: Task) -> str | None:

@@ -30,8 +30,6 @@ TABLES = (
 RANKED = 4000
 """More matches than this are not put in order of how well they match: a word that is everywhere tells nothing."""
 
-KINDS = ("goal", "artifact", "contract", "failure", "learning")
-
 _WORD = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./:]+")
 

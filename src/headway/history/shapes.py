@@ -16,8 +16,6 @@ VERSION = 1
 
 NodeStatus = Literal["planned", "ready", "running", "complete", "failed", "blocked"]
 EdgeType = Literal["dependency", "produces", "integrates", "temporal", "cross_project"]
-Kind = Literal["import", "call", "route", "config"]
-KINDS: tuple[Kind, ...] = ("import", "call", "route", "config")
 TITLE = 80
 
 
