@@ -62,7 +62,17 @@ class Life:
     def claim(self, plan_id: str, word: str, *, lease: str = "") -> dict[str, Any]:
         """Take an artifact in hand; the token that finishing it needs."""
         judged, artifact_id = self._find(plan_id, word)
-        waits = [r for r in judged.judge.graph[artifact_id].requires if not judged.reasons[r].fresh]
+        waits = [
+            r for r in judged.judge.graph[artifact_id].requires if r in judged.reasons and not judged.reasons[r].fresh
+        ]
+        elsewhere = judged.judge.unusable(artifact_id)
+        if elsewhere is not None:
+            raise DecisionNeeded(
+                f"Artifact {artifact_id} requires what another plan has to make first",
+                facts={elsewhere.name: elsewhere.problem},
+                hint=elsewhere.command,
+                code="artifact.waiting",
+            )
         if waits:
             raise DecisionNeeded(
                 f"Artifact {artifact_id} requires what is not up to date",
@@ -122,7 +132,9 @@ class Life:
     def _is_ready(self, judged: Judged, artifact_id: str) -> bool:
         if judged.reasons[artifact_id].fresh or artifact_id in judged.execution.state.claims:
             return False
-        return all(judged.reasons[r].fresh for r in judged.judge.graph[artifact_id].requires)
+        if judged.judge.unusable(artifact_id) is not None:
+            return False
+        return all(judged.reasons[r].fresh for r in judged.judge.graph[artifact_id].requires if r in judged.reasons)
 
     def _find(self, plan_id: str, word: str) -> tuple[Judged, str]:
         judged = self._work.session.judge(plan_id)
@@ -164,7 +176,7 @@ class Life:
         job = Job(
             spec=spec,
             root=root,
-            inputs={r: workshop.input(state.artifacts[r], judged.judge.recorded(r)) for r in spec.requires},
+            inputs=workshop.inputs(spec, judged.judge.recorded),
             sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),

@@ -14,6 +14,7 @@ import msgspec
 from headway.core import commands as cmd
 from headway.core import events as ev
 from headway.core.codec import encode_state
+from headway.core.ids import foreign_name
 from headway.core.lifecycle import allowed, is_done, recorded_status
 from headway.core.merge import merge
 from headway.core.plan import ArtifactSpec, Profile, Value
@@ -43,7 +44,7 @@ def decide(state: State | None, command: cmd.Command) -> Events | Rejection:
         return Rejection(
             kind="usage", code="plan.none", message="There is no such plan yet", hint="headway plans new FILE"
         )
-    if state.closed and not isinstance(command, (cmd.ResetPlan, cmd.RecordExport)):
+    if state.closed and not isinstance(command, (cmd.ResetPlan, cmd.RecordExport, cmd.RecordLearning)):
         return Rejection(
             code="plan.closed",
             message=f"Plan {state.plan_id} is closed",
@@ -351,7 +352,9 @@ def _start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"by": state.claims[artifact_id].by, "since": state.claims[artifact_id].at},
                 hint=f"headway why {artifact_id}",
             )
-        waiting = [r for r in state.artifacts[artifact_id].requires if not is_done(state, r)]
+        waiting = [
+            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_foreign(state, r)
+        ]
         if waiting:
             return Rejection(
                 kind="later",
@@ -362,6 +365,11 @@ def _start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             )
     starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in ids)
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
+
+
+def _is_foreign(state: State, required: str) -> bool:
+    """Another plan answers for it: whoever starts looks there."""
+    return required not in state.artifacts and foreign_name(required) is not None
 
 
 def _fenced(state: State, artifact_id: str, token: int) -> Rejection | None:
@@ -401,6 +409,7 @@ def _complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection
         stdout=command.stdout,
         stderr=command.stderr,
         attempts=command.attempts,
+        integrates=state.artifacts[command.id].integrates,
     )
     return [completed, *_milestones(state, [command.id])] if state.open else [completed]
 
@@ -462,6 +471,16 @@ def _preserve(state: State, command: cmd.PreserveEdit) -> Events | Rejection:
     return [ev.EditPreserved(id=command.id, outputs=command.outputs)]
 
 
+def _learn(state: State, command: cmd.RecordLearning) -> Events | Rejection:
+    if command.artifact and command.artifact not in state.artifacts:
+        return _unknown(state, [command.artifact])
+    if not command.text.strip():
+        return Rejection(kind="usage", code="learning.empty", message="A learning is not empty", hint="say it in words")
+    if any((known.text, known.artifact) == (command.text, command.artifact) for known in state.learnings):
+        return []
+    return [ev.LearningRecorded(text=command.text, artifact=command.artifact)]
+
+
 def _milestones(state: State, ids: Sequence[str]) -> Events:
     """Milestones whose last open artifacts these are."""
     closing: dict[str, int] = {}
@@ -489,4 +508,5 @@ _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.SkipArtifacts: _skip,
     cmd.ReleaseArtifacts: _release,
     cmd.PreserveEdit: _preserve,
+    cmd.RecordLearning: _learn,
 }

@@ -159,6 +159,7 @@ class ArtifactCompleted(Event):
     stdout: str = ""
     stderr: str = ""
     attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
 
 
 class ArtifactFailed(Event):
@@ -206,6 +207,14 @@ class MilestoneCompleted(Event):
 
     type = "milestone_completed"
     milestone: str
+
+
+class LearningRecorded(Event):
+    """Somebody wrote down what is worth knowing the next time."""
+
+    type = "learning_recorded"
+    text: str
+    artifact: str = ""
 
 
 class EditPreserved(Event):

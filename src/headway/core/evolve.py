@@ -16,7 +16,7 @@ from headway.core.codec import decode_state
 from headway.core.freshness import EDITS
 from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, unfinished
 from headway.core.plan import ArtifactSpec, Profile
-from headway.core.state import Claim, Completion, Failure, Run, Skip, State
+from headway.core.state import Claim, Completion, Failure, Learning, Run, Skip, State
 
 
 def evolve(state: State | None, record: ev.Record) -> State:
@@ -280,6 +280,7 @@ def _completed(state: State, event: ev.ArtifactCompleted, record: ev.Record) -> 
         stdout=event.stdout,
         stderr=event.stderr,
         attempts=event.attempts,
+        integrates=event.integrates,
     )
     _settle(state, event.id, completion)
 
@@ -344,6 +345,10 @@ def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> No
         if is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
     _finish(state)
+
+
+def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
+    state.learnings += (Learning(text=event.text, at=record.ts, by=record.by, artifact=event.artifact),)
 
 
 def _step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
@@ -415,5 +420,6 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_skipped": _skipped,
     "artifact_released": _released,
     "step_recorded": _step,
+    "learning_recorded": _learned,
     "milestone_completed": _milestone,
 }

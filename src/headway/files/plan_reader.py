@@ -16,7 +16,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
-SECTIONS: Mapping[str, Callable[..., Retry | Profile]] = {"retry": Retry, "profile": Profile}
+SECTIONS: Mapping[str, Callable[..., Any]] = {"retry": Retry, "profile": Profile, "integrates": dict}
 QUOTE = "write it in quotes"
 
 _UNUSABLE: Any = object()

@@ -58,11 +58,11 @@ class _Stream:
     def __init__(self, real: Any, name: str) -> None:
         self._real = real
         self._name = name
-        self._pid = os.getpid()
+        self._process = os.getpid()
 
     def write(self, text: str) -> int:
         prints = _writer.get()
-        if prints is None or os.getpid() != self._pid:  # what a forked child would keep is lost with it
+        if prints is None or os.getpid() != self._process:  # in a process that a function forked, nobody would read it
             written: int = self._real.write(text)
             return written
         prints.add(self._name, text)
