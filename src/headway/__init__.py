@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headway.core.graph import ArtifactGraph, find_invalidated
     from headway.core.ids import hash_goal
     from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry
+    from headway.engine.preview import PlanPreview
     from headway.engine.recipes.base import QuotaExhausted
     from headway.engine.recipes.function import Context
     from headway.engine.result import RunFailed, RunResult
@@ -30,6 +31,7 @@ _HOMES = {
     "HeadwayError": "errors",
     "IncrementalExecutor": "incremental",
     "Plan": "authoring",
+    "PlanPreview": "engine.preview",
     "PlanSpec": "core.plan",
     "PlanStore": "store",
     "Profile": "core.plan",
@@ -54,6 +56,7 @@ __all__ = [
     "HeadwayError",
     "IncrementalExecutor",
     "Plan",
+    "PlanPreview",
     "PlanSpec",
     "PlanStore",
     "Profile",

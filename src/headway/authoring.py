@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from headway.core.check import check_plan
+from headway.core.check import check_plan, size_of
 from headway.core.codec import digest
 from headway.core.fingerprint import NotEncodable
 from headway.core.fingerprint import digest as value_digest
@@ -36,6 +36,7 @@ from headway.work import Meant, Work
 
 if TYPE_CHECKING:
     from headway.engine.planners import Planner  # only named in annotations
+    from headway.engine.preview import PlanPreview
 
 F = TypeVar("F", bound=Callable[..., Any])
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -58,6 +59,9 @@ class Plan:
         timeout: float | None = None,
         on_edit: Any = "ask",
         profile: Profile | None = None,
+        planned_by: str = "",
+        confirm_above: float = 1.0,
+        store_up_to: int | str | None = None,
         project: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -71,6 +75,9 @@ class Plan:
             "timeout": timeout,
             "on_edit": on_edit,
             "retry": _retry(retry),
+            "planned_by": planned_by,
+            "confirm_above": confirm_above,
+            "store_up_to": _size(store_up_to),
         }
         self._artifacts: dict[str, ArtifactSpec] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -216,6 +223,11 @@ class Plan:
             raise RunFailed(result)
         return result
 
+    def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
+        """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
+        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        return self._work().preview(self.meant(), asked)
+
     async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
         """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
         import asyncio
@@ -348,6 +360,15 @@ def _paths(given: Paths) -> tuple[str, ...]:
 
 def _retry(given: Retry | int | None) -> Retry | None:
     return Retry(attempts=given) if isinstance(given, int) else given
+
+
+def _size(given: int | str | None) -> int | None:
+    if not isinstance(given, str):
+        return given
+    found = size_of(given)
+    if found is None:
+        raise UsageError(f"{given!r} is no size", hint="write it as 256MiB, 1GB or a number of bytes", code="plan.type")
+    return found
 
 
 def _tuple(value: Any) -> Any:

@@ -24,7 +24,6 @@ from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
 from headway.errors import NotFound, Rejected, TryLater, UsageError
-from headway.files.outputs import Outputs
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
 from headway.projections.saved_execution import SavedExecution
@@ -154,9 +153,9 @@ class Life:
 
     # What is next.
 
-    def next(self, meant: Meant, *, agent: str = "") -> Next:
+    def next(self, meant: Meant, *, agent: str = "", at: int | None = None, take: str = "") -> Next:
         """What can be made now, over all artifacts of the plan as it is. `agent`: what is for them, or for anybody."""
-        judged = self._judged(meant)
+        judged = self._work.judge(meant, at=at, take=take) if at is not None or take else self._judged(meant)
         state, reasons = judged.execution.state, judged.reasons
         roots = _failed_roots(judged)
         offers: list[Offer] = []
@@ -446,7 +445,7 @@ class Life:
         return Finished(artifact_id, recorded_status(state, artifact_id), done, missing(state, artifact_id))
 
     def _outputs(self, judged: Judged, spec: ArtifactSpec, text: bytes | None) -> tuple[Output, ...]:
-        outputs = Outputs(self._project.root, self._project.blobs, judged.judge.observer)
+        outputs = judged.judge.outputs
         if not spec.produces and not spec.modifies:
             return (outputs.keep_text(text or b""),)
         absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
@@ -461,8 +460,7 @@ class Life:
 
     def _workshop(self, judged: Judged, spec: ArtifactSpec) -> tuple[Workshop, Job]:
         state, root = judged.execution.state, self._project.root
-        outputs = Outputs(root, self._project.blobs, judged.judge.observer)
-        workshop = Workshop(root, outputs, self._project.home)
+        workshop = Workshop(root, judged.judge.outputs, self._project.home)
         job = Job(
             spec=spec,
             root=root,

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import msgspec
@@ -25,13 +26,13 @@ from headway.core.commands import (
     TakeProposal,
 )
 from headway.core.decide import Rejection, decide
-from headway.core.events import ArtifactReleased, Record
+from headway.core.events import ArtifactReleased, PlanImported, Record
 from headway.core.evolve import apply, evolve
 from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec, Profile
 from headway.core.state import Export, Position, Proposal, State
 from headway.disk import REAL, Disk
-from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, UsageError
+from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
@@ -213,6 +214,17 @@ class Project:
             )
         return self.folder(plan_id).history(first, last)
 
+    def follow(self, plan_id: str) -> Iterator[Record]:
+        """What happened to a plan, and what happens from here on, as it happens."""
+        return self.folder(plan_id).follow()
+
+    def states(self, plan_id: str, *, last: int | None = None, follow: bool = False) -> Iterator[tuple[State, Record]]:
+        """The plan after each event, which is changed in place; with `follow`, of those to come as well."""
+        if last is not None:
+            self.log(plan_id, last=last)
+        folder = self.folder(plan_id)
+        return folder.fold(folder.follow() if follow else folder.history(1, last))
+
     def versions(self, plan_id: str) -> list[PlanVersion]:
         """Every structure that the plan ever had."""
         self.show(plan_id)
@@ -341,6 +353,24 @@ class Project:
         """Put a plan away."""
         return self._execute(plan_id, ClosePlan(reason=reason))
 
+    def clean(self, *, days: float, dry_run: bool = False) -> list[str]:
+        """Delete plans that are complete or closed, not touched for so long, and proposed by no file; their ids.
+
+        A plan whose file is still there is kept: its next run would take its outputs for somebody else's.
+        """
+        deleted = []
+        for plan_id in self.store.clean(timedelta(days=days), dry_run=True):
+            proposal = self.show(plan_id).state.proposal
+            if proposal is not None and os.path.exists(os.path.join(self.root, proposal.path.partition(":")[0])):
+                continue
+            if not dry_run:
+                try:
+                    self.store.delete(plan_id)
+                except TryLater:  # somebody runs it after all
+                    continue
+            deleted.append(plan_id)
+        return deleted
+
     # Checkpoints.
 
     def export_plan(self, plan_id: str, path: str) -> list[str]:
@@ -359,7 +389,7 @@ class Project:
         chosen = plan_id or given.plan_id
         folder = self.store.folder(chosen)
         current = folder.load()
-        if current is not None and current.position == given.position:
+        if current is not None and not replace and self._is_here(folder, current, given):
             return Saved(current, "unchanged", [], [])
         state = given.state
         if state.proposal is not None and not self.blobs.has(state.proposal.blob):
@@ -382,6 +412,17 @@ class Project:
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if current else "created", records, self.problems(execution))
+
+    def _is_here(self, folder: PlanFolder, current: SavedExecution, given: SavedExecution) -> bool:
+        """Whether a checkpoint is what this plan is, or was taken in before: there is nothing to take in again."""
+        if current.position == given.position:
+            return True
+        return any(
+            isinstance(record.event, PlanImported)
+            and (record.event.origin, record.event.at) == (given.state.project_id, given.position)
+            and given.position.seq
+            for record in folder.history()
+        )
 
     # Identity.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -62,6 +63,9 @@ CHECKPOINTS = STRUCTURE | {
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
 
+FOLLOW = 0.1
+"""How often, in seconds, whoever follows a ledger looks whether it has grown."""
+
 TRASH = ".deleted-"
 
 Notice = Callable[[str], None]
@@ -97,7 +101,7 @@ class PlanFolder:
         loaded = self.ledger().load(thorough=thorough)
         if loaded is None or loaded.end is None:
             return None
-        states = deque((state for state, _ in self._fold(loaded.records)), maxlen=1)
+        states = deque((state for state, _ in self.fold(loaded.records)), maxlen=1)
         if states and states[0].plan_id != self.plan_id:
             raise LedgerDamaged(
                 f"The ledger in the folder of plan {self.plan_id} is that of plan {states[0].plan_id}",
@@ -123,13 +127,26 @@ class PlanFolder:
 
     def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
         """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
-        return self._fold(self.history(1, last))
+        return self.fold(self.history(1, last))
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number."""
         return self.ledger().history(first, last)
 
-    def _fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
+    def follow(self) -> Iterator[Record]:
+        """Events from the first one on, and then whatever is appended, as long as the ledger is there."""
+        ledger, following = self.ledger(), 1
+        seen: tuple[int, ...] = ()
+        while now := ledger.stamp():
+            if now == seen:
+                time.sleep(FOLLOW)
+                continue
+            seen = now
+            for record in ledger.history(following):
+                following = record.seq + 1
+                yield record
+
+    def fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
         """Nothing is built on what is not there: behind a gap the fold begins again where an event carries it all."""
         last: Record | None = None
         try:
@@ -148,14 +165,18 @@ class PlanFolder:
     # Writing.
 
     @contextmanager
-    def writing(self, *, show: bool = True) -> Iterator[Writer]:
-        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it."""
+    def writing(self, *, show: bool = True, known: SavedExecution | None = None) -> Iterator[Writer]:
+        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
+
+        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more.
+        """
         seen: set[str] = set()
 
         def note(_: State, records: Sequence[Record]) -> None:
             seen.update(record.event.type for record in records)
 
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
+        seed = (known.state, known.position) if known is not None else None
+        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=seed)
         try:
             yield writer
             writer.sync()

@@ -43,7 +43,7 @@ def test_nothing_is_made_before_somebody_approves(crew: Crew) -> None:
     assert crew.next().status == "waiting"
     with pytest.raises(HeadwayError, match="waits for the plan's approval"):
         crew.life().claim("p", "other")
-    assert approved(crew).state.status == "complete"
+    assert approved(crew).status() == "complete"
 
 
 def test_a_later_edit_asks_again_only_for_what_changed(crew: Crew) -> None:
@@ -69,8 +69,9 @@ def test_what_is_not_an_artifact_is_approved_with_the_rest(crew: Crew) -> None:
     found = crew.planning().approved("p")
     assert found["drift_detected"] is True
     assert found["approval"]["execution_profile"] is None
-    assert found["changes"]["plan"]["profile"]["now"] == {"parallelization_enabled": True, "max_concurrent_tasks": 3}
-    assert list(found["changes"]["changed"]) == ["other"]
+    (change,) = found["changes"]["settings"]
+    assert (change["key"], change["was"], change["now"].max_concurrent_tasks) == ("profile", None, 3)
+    assert list(found["changes"]["modified"]) == ["other"]
 
 
 def test_what_was_approved_is_compared_with_what_is(crew: Crew) -> None:
@@ -84,7 +85,7 @@ def test_what_was_approved_is_compared_with_what_is(crew: Crew) -> None:
     crew.planning("eve").edit("p", "page", {"description": "longer"}, reason="why not")
     crew.planning("eve").remove("p", ["other"], reason="not needed")
     after = crew.planning().approved("p")
-    assert after["changes"]["changed"]["page"]["description"] == {"was": "", "now": "longer"}
+    assert after["changes"]["modified"]["page"] == [{"key": "description", "was": "", "now": "longer"}]
     assert after["changes"]["removed"] == ["other"]
     assert (after["drift_detected"], after["approval"]["by"]) == (True, "ann")
 

@@ -123,7 +123,7 @@ def test_a_gate_added_to_a_finished_artifact_is_asked_without_making_it_again(cr
     assert crew.run().exit_code == 0
     with_check = PLAN.replace("{by: [bob]}", "{by: [bob]}\n      polish: {kind: approval}")
     crew.propose(with_check)
-    assert crew.state.status == "in_progress"
+    assert crew.status() == "in_progress"
     assert crew.run().exit_code == 75
     assert [lack.name for lack in missing(crew.state, "page")] == ["polish"]
     crew.propose(PLAN)

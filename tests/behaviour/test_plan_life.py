@@ -50,13 +50,13 @@ def crew(tmp_path: Path) -> Crew:
 
 def test_the_seeds_own_example_runs_to_its_end(crew: Crew) -> None:
     """Step by step, each by the agent that is suggested; who did it, when, and what came of it is on record."""
-    assert crew.state.status == "draft"
+    assert crew.status() == "draft"
     done = []
     while crew.next().status == "ready":
         offer = crew.next().offers[0]
         crew.make(offer.spec.id, by=offer.spec.agent)
         done.append(offer.spec.id)
-    assert (done, crew.next().status, crew.state.status) == (STEPS, "done", "complete")
+    assert (done, crew.next().status, crew.status()) == (STEPS, "done", "complete")
     assert {a: c.by for a, c in crew.state.completed.items()} == {
         "analyze": "planner",
         "middleware": "developer",
@@ -114,9 +114,9 @@ def test_artifacts_are_added_edited_moved_and_removed_at_any_time(crew: Crew) ->
     ]
     for artifact_id in ("middleware", "login", "docs", "tests", "review"):
         crew.make(artifact_id)
-    assert crew.state.status == "complete"
+    assert crew.status() == "complete"
     planning.add("p", ArtifactSpec(id="more"), reason="one more")
-    assert crew.state.status == "in_progress"
+    assert crew.status() == "in_progress"
 
 
 def test_unfinished_work_is_removed_only_if_that_is_said(crew: Crew) -> None:
@@ -134,9 +134,9 @@ def test_finished_work_is_taken_back_only_by_reset(crew: Crew) -> None:
     crew.make("analyze")
     crew.make("middleware")
     Project(crew.root).reset("p", ids=["middleware"], reason="wrong approach")
-    assert (list(crew.state.completed), crew.state.status) == (["analyze"], "in_progress")
+    assert (list(crew.state.completed), crew.status()) == (["analyze"], "in_progress")
     Project(crew.root).reset("p", reason="from the start")
-    assert (crew.state.completed, crew.state.status) == ({}, "draft")
+    assert (crew.state.completed, crew.status()) == ({}, "draft")
 
 
 def test_what_was_reset_by_name_is_made_anew_and_the_rest_is_still_reused(tmp_path: Path) -> None:
@@ -221,6 +221,6 @@ def test_the_life_of_a_plan_on_the_command_line(tmp_path: Path, capsys: pytest.C
     assert shop.run(capsys, "plans", "edit", "remove", "docs", "--unfinished", "--reason", "r").code == 0
     assert shop.run(capsys, "reset", "analyze", "--reason", "again").code == 0
     assert shop.run(capsys, "reset").code == 2
-    assert "headway claim analyze (for planner)" in shop.run(capsys, "next").out
+    assert "(for planner)  never made" in shop.run(capsys, "next").out
     assert shop.run(capsys, "plans", "close", "--reason", "enough").code == 0
     assert shop.run(capsys, "claim", "analyze").code == 3

@@ -42,7 +42,7 @@ def plan(text: str) -> PlanSpec:
 
 def test_a_better_plan_is_a_new_version_with_its_parent_and_completed_work_is_kept(crew: Crew) -> None:
     """What failed is tried in its new shape; the base is not made again; the old version can still be read."""
-    assert crew.state.status == "failed"
+    assert crew.status() == "failed"
     seq = crew.seq
     execution = crew.planning("ann").replan("p", plan(MENDED), reason="use the base")
     (version,) = execution.state.replans
@@ -73,7 +73,7 @@ def test_a_run_asks_its_planner_and_goes_on_with_the_better_plan(crew: Crew) -> 
     assert (result.exit_code, sorted(result.made)) == (0, ["fix", "part", "whole"])
     assert (asked[0].failed, asked[0].left) == ({"part": "exit code 1"}, 1)
     assert crew.events().count("replan_began") == crew.events().count("plan_replanned") == 1
-    assert (crew.state.status, crew.state.version, crew.state.replanned) == ("complete", 2, 0)
+    assert (crew.status(), crew.state.version, crew.state.replanned) == ("complete", 2, 0)
 
 
 def test_a_plan_names_its_planner_itself(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_after_so_many_versions_the_plan_is_failed(crew: Crew) -> None:
         return {"update": [spec("part", "base", produces=("part.txt",), run=f"exit {count + 1}")]}
 
     assert crew.run(replan=useless).exit_code == 1
-    assert (count, crew.state.status, crew.state.version) == (2, "failed", 3)
+    assert (count, crew.status(), crew.state.version) == (2, "failed", 3)
     with pytest.raises(HeadwayError, match="replanned 2 times") as spent:
         crew.planning().replan("p", plan(MENDED), reason="once more")
     assert (spent.value.error_code, "plans edit" in spent.value.hint) == ("replan.spent", True)
@@ -118,7 +118,7 @@ def test_a_planner_without_a_plan_leaves_the_plan_failed(crew: Crew, answer: obj
         return answer
 
     assert crew.run(replan=planner).exit_code == 1
-    assert (crew.state.status, crew.events()[-1]) == ("failed", "replan_failed")
+    assert (crew.status(), crew.events()[-1]) == ("failed", "replan_failed")
 
 
 def test_completed_work_is_not_dropped_silently(crew: Crew) -> None:
@@ -190,17 +190,17 @@ def test_a_failure_by_hand_asks_for_a_better_plan(tmp_path: Path) -> None:
     crew = Crew(tmp_path / "project", "id: p\ngoal: g\nreplan: {most: 1}\nartifacts:\n  a: {}\n  b: {requires: [a]}\n")
     crew.life().claim("p", "a")
     crew.life().fail("p", "a", token=None, error="no idea")
-    assert crew.state.status == "replanning"
+    assert crew.status() == "replanning"
     found = crew.next()
     assert (found.status, found.failed, found.blocked) == ("blocked", {"a": "no idea"}, {"b": "a"})
     crew.planning().replan("p", {"update": [spec("a", instructions="ask ann")]}, reason="help")
-    assert (crew.state.status, crew.offered()) == ("in_progress", ["a"])
+    assert (crew.status(), crew.offered()) == ("in_progress", ["a"])
     crew.life().claim("p", "a")
     crew.life().fail("p", "a", token=None, error="still none")
-    assert crew.state.status == "failed"
+    assert crew.status() == "failed"
     crew.make("a")
     crew.make("b")
-    assert crew.state.status == "complete"
+    assert crew.status() == "complete"
 
 
 def test_replanning_by_file_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

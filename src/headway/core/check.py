@@ -22,7 +22,17 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Retry, Value
 
 CYCLE_SHOWN = 12
 
+_UNITS = {"": 1, "B": 1, **{f"{n}B": 1000**i for i, n in enumerate("KMGT", 1)}}
+_UNITS |= {f"{n}iB": 1024**i for i, n in enumerate("KMGT", 1)}
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B|)")
+
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def size_of(text: str) -> int | None:
+    """How many bytes a size such as `256MiB` is; None if it is none."""
+    found = _SIZE.fullmatch(text.strip())
+    return None if found is None else int(float(found[1]) * _UNITS[found[2]])
 
 
 class Problem(Value):
@@ -69,11 +79,13 @@ class Range(NamedTuple):
 RANGES: Mapping[str, Range] = {
     "complexity": Range(1, 10),
     "gates.quorum": Range(1, 64),
+    "confirm_above": Range(0),
     "jobs": Range(1),
     "profile.max_concurrent_tasks": Range(1, 64),
     "replan.most": Range(0, 100),
     "retry.attempts": Range(1, 100),
     "retry.backoff": Range(0),
+    "store_up_to": Range(0),
     "timeout": Range(0, open=True),
 }
 
@@ -99,7 +111,9 @@ def _check_head(plan: PlanSpec) -> Iterator[Problem]:
         yield Problem(code="plan.goal", message="the plan has no goal", key="goal", hint="say what should exist")
     if plan.id and (why := plan_id_problem(plan.id)):
         yield Problem(code="plan.id", message=f"{plan.id!r} cannot be the id of a plan", key="id", hint=why)
-    numbers = {"complexity": settings.complexity, "jobs": settings.jobs, "timeout": settings.timeout}
+    numbers: dict[str, float | None] = {
+        name: getattr(settings, name) for name in ("complexity", "jobs", "timeout", "confirm_above", "store_up_to")
+    }
     if settings.replan is not None:
         numbers["replan.most"] = settings.replan.most
     if profile is not None:

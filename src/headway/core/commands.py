@@ -168,6 +168,7 @@ class CompleteArtifact(Command):
     stdout: str = ""
     stderr: str = ""
     checks: tuple[Check, ...] = ()
+    attempts: int = 1
 
 
 class FailArtifact(Command):

@@ -212,6 +212,7 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
     by: str = ""
     """Who made it, where it was somebody else's word that completed it."""
 
@@ -236,6 +237,7 @@ class ArtifactMade(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
     by: str = ""
 
 

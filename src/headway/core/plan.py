@@ -138,6 +138,9 @@ class Settings(Value):
     informed_by: tuple[str, ...] = ()
     approval: Literal["", "required"] = ""
     replan: Replanning | None = None
+    planned_by: str = ""
+    confirm_above: float = 1.0
+    store_up_to: int | None = None
 
 
 class PlanSpec(Value):

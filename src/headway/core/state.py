@@ -65,6 +65,7 @@ class Completion(Value):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
 
 
 class Failure(Value):
@@ -216,6 +217,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     created_at: str = ""
     created_by: str = ""
     updated_at: str = ""
+    planned_at: str = ""
+    """When the structure was last changed; known only of plans that say who planned them."""
     settings: Settings = Settings()
     profile: Profile | None = None
     proposal: Proposal | None = None

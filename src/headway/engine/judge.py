@@ -5,17 +5,18 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
-from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, find_edit, judge
+from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, of_function
+from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.history import History
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
@@ -41,6 +42,7 @@ class Judge:
         boot: str = "",
         forced: Collection[str] = (),
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        formerly: Formerly | None = None,
     ) -> None:
         self.state = state
         self.graph = ArtifactGraph.over(state.artifacts)
@@ -59,6 +61,7 @@ class Judge:
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
         self._environ = environ
+        self._formerly = formerly
         self.functions = functions or {}
         self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
@@ -112,6 +115,8 @@ class Judge:
             )
             if made and reason.fresh:
                 reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
+            if reason.code in NAMEABLE or reason.code == "adopted_edit":
+                reason = self._named(spec, reason, earlier)
         self.reasons[artifact_id] = reason
         return reason
 
@@ -119,6 +124,19 @@ class Judge:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
         state = self.state
         return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
+
+    def _named(self, spec: ArtifactSpec, reason: Reason, earlier: Iterable[str]) -> Reason:
+        """A change of the plan, by the key that changed: the words that `run`, `status` and `why` all use."""
+        done = self.known(spec.id)
+        if self._formerly is None or done is None:
+            return reason
+        if reason.code != "adopted_edit":
+            return self._formerly.name(reason, spec, self.state.settings)
+        stale = [r for r in earlier if not self._is_known(r)]
+        changed = compare_parts(done.fp, self.now[spec.id], stale)
+        if changed.code not in NAMEABLE:
+            return reason
+        return reason._replace(subject=self._formerly.name(changed, spec, self.state.settings).text)
 
     def made_from(self, artifact_id: str) -> Fingerprint:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""

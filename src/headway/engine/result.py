@@ -30,6 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     on_edit: Literal["ask", "accept", "discard"] | None = None
     reason: str = ""
     max_time: float | None = None
+    yes: bool = False
 
     @property
     def partial(self) -> bool:
@@ -73,6 +74,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     beyond: list[str] = []
     unstable: list[str] = []
     duration_ms: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
     saved_ms: int = 0
     outputs: dict[str, tuple[Output, ...]] = {}
     root: str = ""
@@ -150,8 +153,8 @@ class RunResult(msgspec.Struct, kw_only=True):
             "changed_meanwhile": self.moved,
             "unstable": self.unstable,
             "duration_ms": self.duration_ms,
-            "tokens": 0,
-            "cost_usd": 0.0,
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
         }
 
 
@@ -206,10 +209,11 @@ class RunFailed(HeadwayError):
 
 
 class Reporter(Protocol):
-    """Whoever wants to know what a run does, as it does it."""
+    """Whoever wants to know what a run does, as it does it. `printed` comes from the threads that run commands."""
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None: ...
     def started(self, artifact_id: str, reason: Reason) -> None: ...
+    def printed(self, artifact_id: str, data: bytes) -> None: ...
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None: ...
     def ended(self, result: RunResult) -> None: ...
 
@@ -221,6 +225,9 @@ class Silent:
         pass
 
     def started(self, artifact_id: str, reason: Reason) -> None:
+        pass
+
+    def printed(self, artifact_id: str, data: bytes) -> None:
         pass
 
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:

@@ -12,8 +12,9 @@ from headway.core import paths
 from headway.core.check import RANGES
 from headway.core.plan import GateKind, OnEdit
 
+SIZE = r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)?$"
 Kind = Literal[
-    "text", "version", "list", "mapping", "integer", "number", "flag", "choice", "section", "gates", "artifacts"
+    "text", "version", "list", "mapping", "integer", "number", "size", "flag", "choice", "section", "gates", "artifacts"
 ]
 
 
@@ -51,6 +52,7 @@ class Key(NamedTuple):
             "mapping": "a mapping",
             "integer": "a whole number",
             "number": "a number",
+            "size": "a size such as 256MiB, or a number of bytes",
             "flag": "true or false",
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
@@ -137,6 +139,9 @@ SETTINGS_KEYS: Table = {
     "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
+    "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
+    "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
+    "store_up_to": Key("size", "Outputs above this size are hashed, not stored (256MiB): once lost, they are made."),
 }
 PLAN_KEYS: Table = {
     "id": Key("text", "What the plan is called; without it, the goal names the plan."),
@@ -153,6 +158,7 @@ _TYPES: Mapping[Kind, dict[str, Any]] = {
     "mapping": {"type": "object"},
     "integer": {"type": "integer"},
     "number": {"type": "number"},
+    "size": {"type": ["string", "integer"], "pattern": SIZE},
     "flag": {"type": "boolean"},
 }
 

@@ -174,6 +174,7 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        attempts=command.attempts,
     )
     return [completed, *milestones(state, [command.id])] if state.open else [completed]
 

@@ -68,6 +68,7 @@ class Job(NamedTuple):
     function: Callable[..., Any] | None = None
     step: Callable[[str, Callable[[], Any]], Any] | None = None
     started: Callable[[int], None] | None = None
+    printed: Callable[[bytes], None] | None = None
     cancelled: Callable[[], bool] = lambda: False
 
 
