@@ -236,6 +236,24 @@ def test_a_word_that_is_nobodys_or_about_nothing_is_refused(
     assert (refused.value.error_code, bool(refused.value.hint), crew.seq) == (code, True, before)
 
 
+def test_work_is_approved_and_rejected_by_its_name_on_the_command_line(
+    crew: Crew, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At its approval gate, or at the one gate that it has; and gates are shown with what was said."""
+    place = ["--project", str(crew.root)]
+    assert main(["reject", "page", "--reason", "dull", "--by", "bob", *place]) == 0
+    assert main(["status", *place]) == 0
+    assert "gate review: REJECT by bob (dull)" in capsys.readouterr().out
+    assert main(["approve", "page", "--by", "bob", *place]) == 0
+    assert main(["gate", "page", *place]) == 0
+    assert "review (review): passed\n    APPROVE by bob" in capsys.readouterr().out
+    assert main(["approve", "site", "--by", "bob", *place]) == 2
+    assert main(["gate", "page", "review", *place]) == 2
+    assert main(["gate", "page", "review", "--run", *place]) == 2
+    assert main(["log", *place]) == 0
+    assert "gate review of page: REJECT (dull)" in capsys.readouterr().out
+
+
 def test_a_word_about_bytes_that_were_replaced_is_refused(crew: Crew) -> None:
     """Whoever says what they looked at is held to it."""
     looked_at = crew.life().gates("p", "page")["content"]
