@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headway.engine.recipes.function import Context
     from headway.engine.result import RunFailed, RunResult
     from headway.errors import HeadwayError
+    from headway.history.planning import plan_goal
     from headway.incremental import ChangeDetector, IncrementalExecutor
     from headway.project import Project
     from headway.projections.saved_execution import SavedExecution
@@ -45,6 +46,7 @@ _HOMES = {
     "compute_rebuild_set": "core.freshness",
     "find_invalidated": "core.graph",
     "hash_goal": "core.ids",
+    "plan_goal": "history.planning",
 }
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "compute_rebuild_set",
     "find_invalidated",
     "hash_goal",
+    "plan_goal",
 ]
 
 

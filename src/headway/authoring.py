@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from headway.core.check import check_plan, size_of
+from headway.core.check import Problem, check_plan, size_of
 from headway.core.codec import digest
 from headway.core.fingerprint import NotEncodable
 from headway.core.fingerprint import digest as value_digest
@@ -37,6 +37,8 @@ from headway.work import Meant, Work
 if TYPE_CHECKING:
     from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview
+
+Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -158,8 +160,18 @@ class Plan:
 
     # Running.
 
-    def meant(self, plan_id: str | None = None, *, name: str = "", project: Project | None = None) -> Meant:
-        """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one."""
+    def meant(
+        self,
+        plan_id: str | None = None,
+        *,
+        name: str = "",
+        project: Project | None = None,
+        check: Check = check_plan,
+    ) -> Meant:
+        """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one.
+
+        `check` finds problems: of the plan alone, unless there is a project, whose other plans count.
+        """
         spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
         chosen, name = spec.id or hash_goal(spec.goal), name or self._name
         source = _source(spec)
@@ -167,7 +179,7 @@ class Plan:
         known = saved.state.proposal if saved is not None else None
         if known is not None and (known.path, known.source) == (name, source):
             return Meant(chosen, functions=self._functions, execution=saved)
-        problems = check_plan(spec)
+        problems = project.check(spec) if project is not None else check(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
         return Meant(chosen, spec, name, source, functions=self._functions)

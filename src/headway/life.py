@@ -179,7 +179,9 @@ class Life:
                 waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
             elif artifact_id in roots:
                 blocked[artifact_id] = roots[artifact_id]
-            elif late := [r for r in spec.requires if not reasons[r].fresh]:
+            elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:
+                waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
+            elif late := _late(judged, artifact_id):
                 waiting[artifact_id] = f"waits for {late[0]}"
             elif not agent or spec.agent in ("", agent):
                 offers.append(
@@ -202,7 +204,15 @@ class Life:
                 hint=f"headway reset {artifact_id} --reason … has it made again",
                 code="claim.fresh",
             )
-        late = [r for r in judged.judge.graph[artifact_id].requires if not judged.reasons[r].fresh]
+        elsewhere = judged.judge.unusable(artifact_id)
+        if elsewhere is not None:
+            raise TryLater(
+                f"Artifact {artifact_id} requires what another plan has to make first",
+                facts={elsewhere.name: elsewhere.problem},
+                hint=elsewhere.command,
+                code="artifact.waiting",
+            )
+        late = _late(judged, artifact_id)
         if late:
             raise TryLater(
                 f"Artifact {artifact_id} requires what is not up to date",
@@ -464,7 +474,7 @@ class Life:
         job = Job(
             spec=spec,
             root=root,
-            inputs={r: workshop.input(state.artifacts[r], judged.judge.recorded(r)) for r in spec.requires},
+            inputs=workshop.inputs(spec, judged.judge.recorded),
             sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
@@ -533,6 +543,12 @@ def _failed_roots(judged: Judged) -> dict[str, str]:
         if root is not None:
             roots[artifact_id] = root
     return roots
+
+
+def _late(judged: Judged, artifact_id: str) -> list[str]:
+    """What it requires of this plan that is not up to date."""
+    requires = judged.judge.graph[artifact_id].requires
+    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
 
 
 def _newest(state: State, artifact_id: str) -> int:

@@ -15,6 +15,7 @@ import msgspec
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
+from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.asking import Question, clock
@@ -189,6 +190,21 @@ class Work:
         """What `run` with these options would do, and what that would take."""
         judged = self.judge(meant, options, at=at, take=take, variables=variables)
         return self._preview(meant, judged, options or Options())
+
+    def made_before(self, meant: Meant) -> dict[str, str]:
+        """Stale artifacts that need not be made: which goal once made them, from the same things in the same way."""
+        judged = self.judge(meant)
+        judge, found = judged.judge, {}
+        for artifact_id, reason in judged.reasons.items():
+            spec = judge.state.artifacts[artifact_id]
+            waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
+            if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
+                continue
+            for earlier in judge.history.earlier(reuse_key(judge.made_from(artifact_id))):
+                if all(map(judge.outputs.readable, earlier.outputs)):
+                    found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
+                    break
+        return found
 
     def _preview(self, meant: Meant, judged: Judged, options: Options) -> PlanPreview:
         from headway.engine.estimates import Durations

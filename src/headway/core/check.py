@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import msgspec
 
 from headway.core import paths, placeholders
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import artifact_id_problem, plan_id_problem
+from headway.core.ids import artifact_id_problem, foreign_name, plan_id_problem
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec, Retry, Value
 
@@ -148,7 +148,7 @@ def _check_requirements(artifacts: Iterable[ArtifactSpec], specs: Mapping[str, A
         for required in spec.requires:
             if required == spec.id:
                 message, code, hint = "requires itself", "plan.self", "remove it from requires"
-            elif required not in specs:
+            elif required not in specs and foreign_name(required) is None:
                 message, code = f"requires {required}, which is not in the plan", "plan.missing"
                 hint = nearest.hint(required)
             else:
@@ -248,7 +248,7 @@ def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterato
     yield from _check_recipe(spec)
     if not (spec.run or spec.verify or spec.gates):
         return
-    offer = placeholders.Offer(len(spec.produces), spec.requires, variables)
+    offer = placeholders.Offer(len(spec.produces), _inputs(spec), variables)
     for key, command in (("run", spec.run), ("verify", spec.verify)):
         for fault in placeholders.faults(command, offer):
             message = f"artifact {spec.id}: in {key}, {fault.message}"
@@ -275,6 +275,12 @@ def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Prob
             yield _problem("plan.gate", spec, f"{where} is a council of nobody", "gates", gate.name, hint)
         for fault in placeholders.faults(gate.run, offer):
             yield _problem("plan.placeholder", spec, f"{where}: {fault.message}", "gates", fault.text, fault.hint)
+
+
+def _inputs(spec: ArtifactSpec) -> Collection[str]:
+    """What `{inputs.X}` may name: requirements, and those of other plans also without the plan."""
+    foreign = [name[1] for r in spec.requires if (name := foreign_name(r)) is not None]
+    return {*spec.requires, *foreign} if foreign else spec.requires
 
 
 def _check_recipe(spec: ArtifactSpec) -> Iterator[Problem]:

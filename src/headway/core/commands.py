@@ -241,6 +241,13 @@ class PreserveEdit(Command):
     outputs: tuple[Output, ...]
 
 
+class RecordLearning(Command):
+    """Write down what is worth knowing the next time; about one artifact, if it is named."""
+
+    text: str
+    artifact: str = ""
+
+
 class ResetPlan(Command):
     """Withdraw all progress and unlock the profile; with `ids`, only the progress of these."""
 

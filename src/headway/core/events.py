@@ -213,6 +213,7 @@ class ArtifactCompleted(Event):
     stdout: str = ""
     stderr: str = ""
     attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
     """Who made it, where it was somebody else's word that completed it."""
 
@@ -238,6 +239,7 @@ class ArtifactMade(Event):
     stdout: str = ""
     stderr: str = ""
     attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
 
 
@@ -309,6 +311,14 @@ class MilestoneCompleted(Event):
 
     type = "milestone_completed"
     milestone: str
+
+
+class LearningRecorded(Event):
+    """Somebody wrote down what is worth knowing the next time."""
+
+    type = "learning_recorded"
+    text: str
+    artifact: str = ""
 
 
 class EditPreserved(Event):

@@ -18,7 +18,19 @@ from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED, open_gates, replaced
 from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, unfinished
 from headway.core.plan import ArtifactSpec, Profile, Replanning
-from headway.core.state import Approval, Claim, Completion, Failure, Refusal, Replanned, Run, Skip, State, Verdict
+from headway.core.state import (
+    Approval,
+    Claim,
+    Completion,
+    Failure,
+    Learning,
+    Refusal,
+    Replanned,
+    Run,
+    Skip,
+    State,
+    Verdict,
+)
 
 
 def evolve(state: State | None, record: ev.Record) -> State:
@@ -375,6 +387,7 @@ def _completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, reco
         stdout=event.stdout,
         stderr=event.stderr,
         attempts=event.attempts,
+        integrates=event.integrates,
     )
     if event.type == "artifact_completed":
         _settle(state, event.id, completion)
@@ -495,6 +508,10 @@ def _extended(state: State, event: ev.LeaseExtended, record: ev.Record) -> None:
         state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease)
 
 
+def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
+    state.learnings += (Learning(text=event.text, at=record.ts, by=record.by, artifact=event.artifact),)
+
+
 def _step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
     state.steps.setdefault(event.id, {})[event.name] = event.step
 
@@ -573,5 +590,6 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_skipped": _skipped,
     "artifact_released": _released,
     "step_recorded": _step,
+    "learning_recorded": _learned,
     "milestone_completed": _milestone,
 }

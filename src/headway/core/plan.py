@@ -99,6 +99,7 @@ class ArtifactSpec(Value):
     timeout: float | None = None
     effects: Effects = ""
     on_edit: OnEdit | None = None
+    integrates: dict[str, tuple[str, ...]] = {}
     domain_type: str = ""
     complexity: int | None = None
     tags: tuple[str, ...] = ()

@@ -66,6 +66,7 @@ class Completion(Value):
     stdout: str = ""
     stderr: str = ""
     attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
 
 
 class Failure(Value):
@@ -177,6 +178,15 @@ class Run(Value):
     pending: tuple[str, ...] = ()
 
 
+class Learning(Value):
+    """Something worth knowing the next time, about the goal or one of its artifacts."""
+
+    text: str
+    at: str = ""
+    by: str = ""
+    artifact: str = ""
+
+
 class Proposal(Value):
     """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed."""
 
@@ -226,6 +236,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     closed: str = ""
     unverified: str = ""
     exported: Export | None = None
+    learnings: tuple[Learning, ...] = ()
     artifacts: dict[str, ArtifactSpec] = {}
     completed: dict[str, Completion] = {}
     failed: dict[str, Failure] = {}

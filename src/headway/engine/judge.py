@@ -6,7 +6,7 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
 from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
@@ -23,6 +23,9 @@ from headway.engine.sources import Sources
 from headway.errors import HeadwayError, UsageError
 from headway.files.observe import EMPTY_TREE
 from headway.files.outputs import Outputs
+
+if TYPE_CHECKING:
+    from headway.engine.abroad import Abroad, Found
 
 BEFORE = "before "
 """Names the step that keeps what a shared file was before an attempt changed it in place."""
@@ -42,9 +45,11 @@ class Judge:
         boot: str = "",
         forced: Collection[str] = (),
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        abroad: Abroad | None = None,
         formerly: Formerly | None = None,
     ) -> None:
         self.state = state
+        self.abroad = abroad
         self.graph = ArtifactGraph.over(state.artifacts)
         self.shared = Shared(self.graph)
         self.outputs = outputs
@@ -157,7 +162,7 @@ class Judge:
         self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
             recipe=recipe,
-            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts},
+            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts or self.elsewhere(r)},
             sources={path: self.files.look(path) for path in sources} if sources else {},
             before={path: self._before(spec, path) for path in spec.modifies} if spec.modifies else {},
         )
@@ -165,6 +170,8 @@ class Judge:
 
     def content(self, artifact_id: str) -> str:
         """What dependents see of an artifact: of one that was skipped, its last output or nothing."""
+        if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
+            return found.content
         skip = self.state.skipped.get(artifact_id)
         return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
 
@@ -172,6 +179,8 @@ class Judge:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
         if artifact_id in self.state.made:
             return self.state.made[artifact_id].outputs
+        if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
+            return found.outputs
         skip = self.state.skipped.get(artifact_id)
         done = self.state.completed.get(artifact_id) if skip is None else skip.last
         return done.outputs if done is not None else ()
@@ -191,7 +200,23 @@ class Judge:
     def _is_known(self, required: str) -> bool:
         """Whether the content of a requirement is what is recorded: it is fresh, or only has to be put back."""
         reason = self.reasons.get(required)
-        return reason is None or reason.fresh or reason.code in RESTORABLE
+        if reason is None:
+            found = self.elsewhere(required) if required not in self.state.artifacts else None
+            return found is None or not found.problem
+        return reason.fresh or reason.code in RESTORABLE
+
+    def elsewhere(self, required: str) -> Found | None:
+        """What another plan has for a requirement; None if it is none of another plan's."""
+        return self.abroad.get(required) if self.abroad is not None and ":" in required else None
+
+    def unusable(self, artifact_id: str) -> Found | None:
+        """The first requirement of another plan that cannot be used as it is."""
+        for required in self.state.artifacts[artifact_id].requires:
+            if required not in self.state.artifacts:
+                found = self.elsewhere(required)
+                if found is not None and found.problem:
+                    return found
+        return None
 
     # Recipes.
 

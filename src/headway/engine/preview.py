@@ -227,7 +227,7 @@ def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     judge, spec = judged.judge, judged.execution.state.artifacts[artifact_id]
     if reason.code in EDITS:
         return "ask"
-    if reason.code == "in_progress":
+    if reason.code == "in_progress" or judge.unusable(artifact_id) is not None:
         return "wait"
     if reason.code in RESTORABLE:
         return "restore"

@@ -66,6 +66,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     accepted: list[str] = []
     failed: dict[str, str] = {}
     blocked: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
+    """What other plans have to make first, each with the command that does."""
     waiting: dict[str, str] = {}
     reasons: dict[str, Reason] = {}
     decisions: list[Decision] = []
@@ -146,6 +148,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "accepted": self.accepted,
             "failed": self.failed,
             "blocked": self.blocked,
+            "elsewhere": self.elsewhere,
             "waiting": self.waiting,
             "reasons": {a: r.to_dict() for a, r in self.reasons.items()},
             "decisions": [d._asdict() for d in self.decisions],

@@ -272,7 +272,7 @@ class Run:
             if not self._answer(artifact_id, reason):
                 return None
             reason = self._judge.again(artifact_id)
-        if self._without_making(spec, reason):
+        if self._is_blocked_elsewhere(artifact_id, reason) or self._without_making(spec, reason):
             return None
         if self._options.limit is not None and self._started >= self._options.limit:
             self.result.beyond.append(artifact_id)
@@ -284,6 +284,18 @@ class Run:
         if artifact_id not in self._todo:
             self._todo[artifact_id] = self.result.reasons[artifact_id] = reason
             self.result.kept.remove(artifact_id)
+
+    def _is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:
+        """Whether something of another plan has to be made first: it is read, never run."""
+        found = self._judge.unusable(artifact_id)
+        if found is None:
+            return False
+        self.result.elsewhere[found.name] = found.command
+        self.result.blocked[artifact_id] = found.name
+        note = f"{found.name} {found.problem}. Next: {found.command}"
+        self._reporter.finished(artifact_id, "blocked", reason, 0, note)
+        self._block_behind(artifact_id)
+        return True
 
     def _without_making(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether it could be put back or taken over, must be held, or is somebody else's to make."""
@@ -343,11 +355,7 @@ class Run:
         return Job(
             spec=spec,
             root=self._root,
-            inputs={
-                r: self._workshop.input(state.artifacts[r], self._judge.recorded(r))
-                for r in spec.requires
-                if r in state.artifacts
-            },
+            inputs=self._workshop.inputs(spec, self._judge.recorded),
             sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._environ, spec, state.plan_id, self._id, self._effect_key(spec, key)),

@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
-from headway.core.check import check_plan
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import scheduler_lock, stamping
+from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.formerly import Formerly
 from headway.engine.gc import sweep
@@ -144,16 +144,25 @@ class Session:
     ) -> Judged:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         seen = observer or Observer(self.root, cache.stats())
-        judge = Judge(
-            execution.state,
-            root=self.root,
-            outputs=Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state)),
-            history=History(self.store, cache, writable=writable),
-            environ=self.environ,
-            boot=scheduler_lock.boot_id(),
-            functions=functions,
-            formerly=Formerly(self.store.folder(execution.plan_id), execution.state),
-        )
+        outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
+        history = History(self.store, cache, writable=writable)
+        boot = scheduler_lock.boot_id()
+
+        def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
+            return Judge(
+                state,
+                root=self.root,
+                outputs=outputs,
+                history=history,
+                environ=self.environ,
+                boot=boot,
+                functions=own,
+                formerly=Formerly(self.store.folder(state.plan_id), state),
+                abroad=abroad,
+            )
+
+        abroad = Abroad(self.store, judge_of)
+        judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
         judge.all(just)
@@ -375,7 +384,7 @@ class Session:
             profile=state.profile,
             artifacts=tuple(state.artifacts.values()),
         )
-        problems = check_plan(spec)
+        problems = check_beside_others(spec, state.plan_id, self.store)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
 

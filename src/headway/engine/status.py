@@ -69,6 +69,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
+        "elsewhere": _elsewhere(judged, artifact_id),
         "error": {
             "message": failure.error,
             "code": failure.code,
@@ -86,3 +87,14 @@ def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
     """What failed before it, and how: whatever it requires, directly or not."""
     failed = judged.execution.state.failed
     return {a: failed[a].error for a in judged.judge.graph.below([artifact_id]) if a in failed and a != artifact_id}
+
+
+def _elsewhere(judged: Judged, artifact_id: str) -> dict[str, dict[str, str]]:
+    """Requirements of other plans that cannot be used as they are: why, and the command that makes them."""
+    found = {}
+    for a in judged.judge.graph.below([artifact_id]):
+        for required in judged.judge.graph[a].requires:
+            there = judged.judge.elsewhere(required) if required not in judged.judge.graph else None
+            if there is not None and there.problem:
+                found[required] = {"problem": there.problem, "command": there.command}
+    return found

@@ -92,10 +92,19 @@ _COMPLEXITY = Key("integer", "How hard it is, from 1 to 10.")
 _TAGS = Key("list", "Words to find it by.")
 _CONSTRAINTS = Key("list", "What must hold whatever is done.")
 
+INTEGRATES_KEYS: Table = {
+    "call": Key("list", "What it calls: artifacts, or names of things outside.", "names"),
+    "route": Key("list", "What it sends requests to, or takes them from.", "names"),
+    "config": Key("list", "What it takes its configuration from.", "names"),
+    "import": Key("list", "What it imports, where that cannot be read from Python sources.", "names"),
+}
+
 ARTIFACT_KEYS: Table = {
     "description": Key("text", "What it is, in a sentence."),
     "contract": Key("text", "What it promises to those that require it."),
-    "requires": Key("list", "Ids of the artifacts that must be complete before it.", "ids", sorted_once),
+    "requires": Key(
+        "list", "Ids of the artifacts that must be complete before it; of another plan's, plan:id.", "ids", sorted_once
+    ),
     "produces": Key(
         "list", "Paths it makes: files, or a folder/; without any, its output is text.", "paths", normalised
     ),
@@ -116,6 +125,9 @@ ARTIFACT_KEYS: Table = {
     "timeout": _TIMEOUT,
     "effects": Key("choice", "Whether it changes the world outside the project.", choices=("external",)),
     "on_edit": _ON_EDIT,
+    "integrates": Key(
+        "section", "How it is tied to others, besides what it requires: for the history.", keys=INTEGRATES_KEYS
+    ),
     "domain_type": Key("text", "What sort of thing it is, such as protocol, model or service."),
     "complexity": _COMPLEXITY,
     "tags": _TAGS,

@@ -16,10 +16,11 @@ from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning,
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
-SECTIONS: Mapping[str, Callable[..., Retry | Profile | Replanning]] = {
+SECTIONS: Mapping[str, Callable[..., Any]] = {
     "retry": Retry,
     "profile": Profile,
     "replan": Replanning,
+    "integrates": dict,
 }
 QUOTE = "write it in quotes"
 

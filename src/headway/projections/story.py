@@ -55,6 +55,9 @@ def sentence(record: ev.Record) -> str:
             return f"failed {event.id}{_tried(event.attempts)}: {_short(event.error)}"
         case ev.EditPreserved():
             return f"kept what somebody wrote at {_names([o.path for o in event.outputs])}"
+        case ev.LearningRecorded():
+            about = f" about {event.artifact}" if event.artifact else ""
+            return f"learned{about}: {_short(event.text)}"
         case ev.MilestoneCompleted():
             return f"milestone {event.milestone} completed"
         case ev.RunPaused():

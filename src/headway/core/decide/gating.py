@@ -245,6 +245,7 @@ def _event(kind: type[ev.Event], spec: ArtifactSpec, done: Completion, token: in
         stdout=done.stdout,
         stderr=done.stderr,
         attempts=done.attempts,
+        integrates=spec.integrates,
         by=done.by,
     )
 

@@ -46,6 +46,7 @@ VERBS = (
     Verb("log", "what happened", "Look"),
     Verb("show", "what an attempt left and printed", "Look"),
     Verb("diff", "how an output differs from an earlier one", "Look"),
+    Verb("dag", "every goal ever run, what it made, what depends on it: show, search, impact", "Look"),
     Verb("plans", "new, list, show, edit, diff, template, clean, close: the plans of this project", "Plans"),
     Verb("profile", "how many artifacts may be made at once: show, set, lock", "Plans"),
     Verb("reset", "withdraw a plan's progress; its history stays", "Plans"),

@@ -20,5 +20,5 @@ def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
     if file is not None and file.partition(":")[0].endswith(".py"):
         from headway.authoring import load_plan
 
-        return work, load_plan(file, project).meant(args.plan_id)
+        return work, load_plan(file, project).meant(args.plan_id, check=project.check)
     return work, work.meant(args.plan, args.plan_id, fresh=getattr(args, "fresh", False))

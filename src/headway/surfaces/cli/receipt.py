@@ -65,6 +65,8 @@ def next_command(result: RunResult, where: str = "") -> str:
     elif result.failed or result.decisions:
         held = (a for decision in result.decisions for a in decision.artifacts)
         command = f"why {next(iter((*result.failed, *held)))}"
+    elif result.elsewhere:
+        return next(iter(result.elsewhere.values()))
     elif result.moved or result.beyond:
         command = "run"
     elif result.waiting:

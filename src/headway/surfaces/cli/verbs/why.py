@@ -54,6 +54,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     _say_values(reason, screen)
     for blocker, error in found["blocked_by"].items():
         screen.say(f"  blocked by {blocker}, which failed: {error}")
+    for name, there in found["elsewhere"].items():
+        screen.say(f"  {name} {there['problem']}. Next: {there['command']}")
     if found["error"]:
         tried = f" ({found['error']['attempts']} attempts)" if found["error"]["attempts"] > 1 else ""
         screen.say(screen.style(f"  last error{tried}: {found['error']['message']}", "red"))
