@@ -27,7 +27,7 @@ LAYERS = (
     {"project"},
     {"doctor", "planning"},
     {"work", "holding"},
-    {"authoring", "incremental", "life"},
+    {"authoring", "incremental", "life", "reading"},
     {"briefing"},
     {"desk"},
     {"surfaces", "testing"},

@@ -107,6 +107,7 @@ def _to_know(state: State) -> list[str]:
     if state.replans:
         last = state.replans[-1]
         known.append(f"version {last.version} replaced version {last.parent}: {last.reason}")
+    known += (f"learned: {learning.text}" for learning in state.learnings[-2:])
     for artifact_id, note in list(state.notes.items())[-2:]:
         if artifact_id not in state.claims:
             known.append(f"{note.by} on {artifact_id}: {note.text}")

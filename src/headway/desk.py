@@ -170,7 +170,14 @@ class Desk:
         work = self._work()
         found = work.preview(self._meant(work, plan_id), Options(targets=tuple(targets)))
         stale = list(found.stale.items())
-        head = {"plan_id": found.judged.execution.plan_id}
+        head = {
+            "plan_id": found.plan_id,
+            "estimated": {
+                "tokens": found.estimated_tokens,
+                "cost_usd": found.estimated_cost_usd,
+                "seconds": found.estimated_duration_seconds,
+            },
+        }
         return page("stale", stale, cursor, lambda item: {"artifact": item[0], **item[1].to_dict()}, head)
 
     def milestones(self, plan_id: str = "", cursor: str = "") -> dict[str, Any]:

@@ -24,7 +24,6 @@ from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
 from headway.errors import NotFound, Rejected, TryLater, UsageError
-from headway.files.outputs import Outputs
 from headway.holding import gone
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
@@ -158,9 +157,9 @@ class Life:
 
     # What is next.
 
-    def next(self, meant: Meant, *, agent: str = "") -> Next:
+    def next(self, meant: Meant, *, agent: str = "", at: int | None = None, take: str = "") -> Next:
         """What can be made now, over all artifacts of the plan as it is. `agent`: what is for them, or for anybody."""
-        judged = self._judged(meant)
+        judged = self._work.judge(meant, at=at, take=take) if at is not None or take else self._judged(meant)
         state, reasons = judged.execution.state, judged.reasons
         roots = _failed_roots(judged)
         offers: list[Offer] = []
@@ -187,7 +186,9 @@ class Life:
                 waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
             elif artifact_id in roots:
                 blocked[artifact_id] = roots[artifact_id]
-            elif late := [r for r in spec.requires if not reasons[r].fresh]:
+            elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:
+                waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
+            elif late := _late(judged, artifact_id):
                 waiting[artifact_id] = f"waits for {late[0]}"
             elif not agent or spec.agent in ("", agent):
                 offers.append(
@@ -211,7 +212,15 @@ class Life:
                 hint=f"headway reset {artifact_id} --reason … has it made again",
                 code="claim.fresh",
             )
-        late = [r for r in judged.judge.graph[artifact_id].requires if not judged.reasons[r].fresh]
+        elsewhere = judged.judge.unusable(artifact_id)
+        if elsewhere is not None:
+            raise TryLater(
+                f"Artifact {artifact_id} requires what another plan has to make first",
+                facts={elsewhere.name: elsewhere.problem},
+                hint=elsewhere.command,
+                code="artifact.waiting",
+            )
+        late = _late(judged, artifact_id)
         if late:
             raise TryLater(
                 f"Artifact {artifact_id} requires what is not up to date",
@@ -477,7 +486,7 @@ class Life:
         return Finished(artifact_id, recorded_status(state, artifact_id), done, missing(state, artifact_id))
 
     def _outputs(self, judged: Judged, spec: ArtifactSpec, text: bytes | None) -> tuple[Output, ...]:
-        outputs = Outputs(self._project.root, self._project.blobs, judged.judge.observer)
+        outputs = judged.judge.outputs
         if not spec.produces and not spec.modifies:
             return (outputs.keep_text(text or b""),)
         absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
@@ -492,12 +501,11 @@ class Life:
 
     def _workshop(self, judged: Judged, spec: ArtifactSpec) -> tuple[Workshop, Job]:
         state, root = judged.execution.state, self._project.root
-        outputs = Outputs(root, self._project.blobs, judged.judge.observer)
-        workshop = Workshop(root, outputs, self._project.home)
+        workshop = Workshop(root, judged.judge.outputs, self._project.home)
         job = Job(
             spec=spec,
             root=root,
-            inputs={r: workshop.input(state.artifacts[r], judged.judge.recorded(r)) for r in spec.requires},
+            inputs=workshop.inputs(spec, judged.judge.recorded),
             sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
@@ -566,6 +574,12 @@ def _failed_roots(judged: Judged) -> dict[str, str]:
         if root is not None:
             roots[artifact_id] = root
     return roots
+
+
+def _late(judged: Judged, artifact_id: str) -> list[str]:
+    """What it requires of this plan that is not up to date."""
+    requires = judged.judge.graph[artifact_id].requires
+    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
 
 
 def _newest(state: State, artifact_id: str) -> int:

@@ -86,3 +86,22 @@ def test_commands_are_told_how_a_run_ended(tmp_path: Path, plan: str, said: str)
     status, _, event = (tmp_path / "told.txt").read_text().partition(" ")
     assert (status, json.loads(event)["run"]) == (said, result.run_id)
     assert notices == ["notify: exit 9 failed with exit code 9"]
+
+
+def test_the_log_can_be_followed_as_json_lines(tmp_path: Path) -> None:
+    """One line per event, as it happens, until somebody stops it."""
+    import subprocess
+    import sys
+
+    crew = Crew(tmp_path, PLAN)
+    crew.run()
+    words = [sys.executable, "-m", "headway", "log", "--follow", "--json", "--project", str(tmp_path), "--plan-id", "p"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        assert (first["type"], first["plan_id"], first["seq"]) == ("PLAN_CREATED", "p", 1)
+        crew.make("review", "fine", "bob")
+        while (line := json.loads(process.stdout.readline()))["by"] != "bob":
+            pass
+        assert (line["type"], line["artifact"]) == ("STEP_STARTED", "review")
+        process.kill()

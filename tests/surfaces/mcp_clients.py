@@ -147,6 +147,8 @@ def _wait_until_up(url: str) -> None:
 @asynccontextmanager
 async def over_http(served: Served, *, mode: str = "auto") -> AsyncIterator[Agent]:
     """A client of it, with the token."""
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
-        async with Client(streamable_http_client(served.url, http_client=http), mode=mode) as client:
-            yield Agent(client)
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http,
+        Client(streamable_http_client(served.url, http_client=http), mode=mode) as client,
+    ):
+        yield Agent(client)

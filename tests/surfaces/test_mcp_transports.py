@@ -191,7 +191,7 @@ def test_a_client_that_says_goodbye_over_http_leaves_its_claims_to_others(tmp_pa
 
 def test_four_clients_over_http_make_everything_once(tmp_path: Path) -> None:
     """One server, four sessions, no artifact twice."""
-    artifacts = {f"a{n}": {} for n in range(12)}
+    artifacts: dict[str, Any] = {f"a{n}": {} for n in range(12)}
 
     async def work(served: Served) -> None:
         async with over_http(served, mode="legacy") as agent:

@@ -169,6 +169,7 @@ class CompleteArtifact(Command):
     stdout: str = ""
     stderr: str = ""
     checks: tuple[Check, ...] = ()
+    attempts: int = 1
 
 
 class FailArtifact(Command):
@@ -248,6 +249,13 @@ class PreserveEdit(Command):
 
     id: str
     outputs: tuple[Output, ...]
+
+
+class RecordLearning(Command):
+    """Write down what is worth knowing the next time; about one artifact, if it is named."""
+
+    text: str
+    artifact: str = ""
 
 
 class ResetPlan(Command):

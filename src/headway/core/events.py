@@ -213,6 +213,8 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
     """Who made it, where it was somebody else's word that completed it."""
 
@@ -237,6 +239,8 @@ class ArtifactMade(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
 
 
@@ -318,6 +322,14 @@ class MilestoneCompleted(Event):
 
     type = "milestone_completed"
     milestone: str
+
+
+class LearningRecorded(Event):
+    """Somebody wrote down what is worth knowing the next time."""
+
+    type = "learning_recorded"
+    text: str
+    artifact: str = ""
 
 
 class EditPreserved(Event):

@@ -18,7 +18,20 @@ from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED, open_gates, replaced
 from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, unfinished
 from headway.core.plan import ArtifactSpec, Profile, Replanning
-from headway.core.state import Approval, Claim, Completion, Failure, Note, Refusal, Replanned, Run, Skip, State, Verdict
+from headway.core.state import (
+    Approval,
+    Claim,
+    Completion,
+    Failure,
+    Learning,
+    Note,
+    Refusal,
+    Replanned,
+    Run,
+    Skip,
+    State,
+    Verdict,
+)
 
 
 def evolve(state: State | None, record: ev.Record) -> State:
@@ -77,6 +90,7 @@ def _created(state: State | None, record: ev.Record) -> State:
         goal=event.plan.goal,
         created_at=record.ts,
         created_by=record.by,
+        planned_at=record.ts if event.plan.settings.planned_by else "",
         settings=event.plan.settings,
         profile=event.plan.profile,
         artifacts={spec.id: spec for spec in event.plan.artifacts},
@@ -125,10 +139,13 @@ _BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
 # Structure.
 
 
-def _change(state: State, event: Any) -> None:
-    """The structure changes, and has a version (older events do not say which)."""
+def _change(state: State, event: Any, record: ev.Record) -> None:
+    """What is to be made has changed: it is to be checked again, whoever planned it has looked at it now, and it has
+    a version (older events do not say which)."""
     state.sound = False
     state.version = event.version or state.version
+    if state.settings.planned_by:
+        state.planned_at = record.ts
 
 
 def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: ArtifactSpec | None) -> None:
@@ -146,7 +163,7 @@ def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: Arti
 
 def _replanned(state: State, event: ev.PlanReplanned, record: ev.Record) -> None:
     """A new version: what failed is to be tried in its new place."""
-    _change(state, event)
+    _change(state, event, record)
     replanned = Replanned(
         version=event.version,
         parent=event.parent,
@@ -174,12 +191,15 @@ def _replan_word(state: State, event: ev.Event, record: ev.Record) -> None:
 
 
 def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     state.goal = event.goal
 
 
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
-    _change(state, event)
+    state.sound = False
+    state.version = event.version or state.version
+    if event.settings.planned_by != state.settings.planned_by:
+        state.planned_at = record.ts if event.settings.planned_by else ""
     state.settings = event.settings
 
 
@@ -188,7 +208,7 @@ def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
 
 
 def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     new = {spec.id: spec for spec in event.artifacts}
     if event.after is None:
         state.artifacts.update(new)
@@ -201,7 +221,7 @@ def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
 
 
 def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
         _differs(state, spec.id, state.artifacts[spec.id], spec)
@@ -212,7 +232,7 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
 
 
 def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -223,7 +243,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
 
 
 def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
     _insert(state, moved, event.after or "")
 
@@ -368,6 +388,8 @@ def _completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, reco
         wrote=event.wrote,
         stdout=event.stdout,
         stderr=event.stderr,
+        attempts=event.attempts,
+        integrates=event.integrates,
     )
     if event.type == "artifact_completed":
         _settle(state, event.id, completion)
@@ -507,6 +529,10 @@ def _left(state: State, event: ev.HolderLeft, record: ev.Record) -> None:
             state.claims[artifact_id] = msgspec.structs.replace(claim, lease=event.lease, left=record.ts)
 
 
+def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
+    state.learnings += (Learning(text=event.text, at=record.ts, by=record.by, artifact=event.artifact),)
+
+
 def _step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
     state.steps.setdefault(event.id, {})[event.name] = event.step
 
@@ -586,5 +612,6 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_skipped": _skipped,
     "artifact_released": _released,
     "step_recorded": _step,
+    "learning_recorded": _learned,
     "milestone_completed": _milestone,
 }

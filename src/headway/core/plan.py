@@ -126,6 +126,7 @@ class ArtifactSpec(Value):
     timeout: float | None = None
     effects: Effects = ""
     on_edit: OnEdit | None = None
+    integrates: dict[str, tuple[str, ...]] = {}
     domain_type: str = ""
     complexity: int | None = None
     tags: tuple[str, ...] = ()
@@ -168,6 +169,9 @@ class Settings(Value):
     agents: dict[str, Role] = {}
     notify: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
+    planned_by: str = ""
+    confirm_above: float = 1.0
+    store_up_to: int | None = None
 
 
 class PlanSpec(Value):

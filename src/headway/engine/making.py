@@ -20,7 +20,7 @@ from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_file
-from headway.engine.recipes.base import Attempt, Input, Job
+from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.recipes.command import run_command
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs
@@ -194,7 +194,12 @@ class Workshop:
         except (HeadwayError, OSError):
             return ()
 
-    def input(self, spec: ArtifactSpec, outputs: tuple[Output, ...]) -> Input:
+    def inputs(self, spec: ArtifactSpec, recorded: Callable[[str], tuple[Output, ...]]) -> Mapping[str, Input]:
+        """What a recipe gets of all its requirements. Those of other plans also answer to their plain names."""
+        found = {required: self.input(recorded(required)) for required in spec.requires}
+        return Inputs(found) if any(":" in required for required in spec.requires) else found
+
+    def input(self, outputs: tuple[Output, ...]) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
         blobs = self.outputs.blobs
         paths = tuple(output.path for output in outputs if output.path)

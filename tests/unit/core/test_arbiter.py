@@ -144,8 +144,19 @@ def test_the_chooser_is_asked_only_where_no_rule_decides() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "complete", "The plan is complete.", "{}", '{"agent": 7}', '{"agent": "nobody"}', '["tester"]', "{" * 5000]
-    + ['{"agent": "tester"} and more', '{"agent": "complete", "reason": "trust me"}', "\ud800"],
+    [
+        "",
+        "complete",
+        "The plan is complete.",
+        "{}",
+        '{"agent": 7}',
+        '{"agent": "nobody"}',
+        '["tester"]',
+        "{" * 5000,
+        '{"agent": "tester"} and more',
+        '{"agent": "complete", "reason": "trust me"}',
+        "\ud800",
+    ],
 )
 def test_an_answer_that_cannot_be_followed_is_an_error_and_never_complete(answer: str) -> None:
     """Whatever it contains, also the word itself: only the plan says when it is complete."""

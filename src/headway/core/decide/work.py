@@ -9,6 +9,7 @@ from headway.core import events as ev
 from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
+from headway.core.ids import foreign_name
 from headway.core.lifecycle import allowed, is_done, recorded_status, stage_of
 from headway.core.state import State
 
@@ -103,7 +104,9 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             )
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
-        waiting = [r for r in state.artifacts[artifact_id].requires if not is_done(state, r)]
+        waiting = [
+            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_foreign(state, r)
+        ]
         if waiting:
             return Rejection(
                 kind="later",
@@ -116,6 +119,11 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
         ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
     )
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
+
+
+def _is_foreign(state: State, required: str) -> bool:
+    """Another plan answers for it: whoever starts looks there."""
+    return required not in state.artifacts and foreign_name(required) is not None
 
 
 def _newest(state: State, artifact_id: str) -> int:
@@ -176,6 +184,8 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        attempts=command.attempts,
+        integrates=state.artifacts[command.id].integrates,
     )
     return [completed, *milestones(state, [command.id])] if state.open else [completed]
 

@@ -226,7 +226,7 @@ async def _watch(root: str, bus: Bus) -> None:
             continue
         project = Project(root)
         for plan_id in project.plan_ids():
-            stamp = project.store.folder(plan_id).ledger_stamp()
+            stamp = project.store.folder(plan_id).ledger().stamp()
             if plan_id in seen and seen[plan_id] != stamp:
                 for uri in resources.changed(plan_id):
                     await bus.publish(ResourceUpdated(uri=uri))

@@ -36,6 +36,9 @@ class Progress:
     def started(self, artifact_id: str, reason: Reason) -> None:
         self.words = f"making {artifact_id}"
 
+    def printed(self, artifact_id: str, data: bytes) -> None:
+        """What recipes print is kept, not told."""
+
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self.done += 1
         self.words = f"{outcome} {artifact_id}"
