@@ -96,12 +96,16 @@ def test_the_log_can_be_followed_as_json_lines(tmp_path: Path) -> None:
     crew = Crew(tmp_path, PLAN)
     crew.run()
     words = [sys.executable, "-m", "headway", "log", "--follow", "--json", "--project", str(tmp_path), "--plan-id", "p"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
         first = json.loads(process.stdout.readline())
         assert (first["type"], first["plan_id"], first["seq"]) == ("PLAN_CREATED", "p", 1)
         crew.make("review", "fine", "bob")
         while (line := json.loads(process.stdout.readline()))["by"] != "bob":
             pass
         assert (line["type"], line["artifact"]) == ("STEP_STARTED", "review")
+    finally:
         process.kill()
+        process.wait()
+        process.stdout.close()

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from headway.core.events import Record, Unknown
 from headway.errors import UsageError
 from headway.project import Project
@@ -69,7 +67,7 @@ def _follow(shown: Iterator[_Item], screen: Screen) -> int:
     try:
         for item in shown:
             if screen.as_json:
-                screen.raw(msgspec.json.encode(item.document) + b"\n")
+                screen.line(item.document)
             else:
                 screen.say(item.line)
                 screen.flush()
