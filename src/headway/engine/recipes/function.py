@@ -184,19 +184,13 @@ _recipe = threading.local()
 _exit = os._exit
 
 
-def in_hand() -> str:
-    """The artifact whose function runs in this thread, or ""."""
-    artifact_id: str = getattr(_recipe, "id", "")
-    return artifact_id
-
-
 def _guard_exit() -> None:
     """A function that ends the whole process does not end it in silence, and never as if all were done."""
     if os._exit is _exit:
         owner = os.getpid()
 
         def leave(code: int) -> NoReturn:
-            artifact_id = in_hand()
+            artifact_id = getattr(_recipe, "id", "")
             if artifact_id and os.getpid() == owner:
                 what = f"headway: artifact {artifact_id} ended the process by os._exit({code})"
                 os.write(2, f"{what}; nothing that was recorded is lost\n  next: headway run\n".encode())
@@ -215,7 +209,7 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     assert function is not None, "a function recipe has a function"
     _guard_exit()
     _recipe.id = job.spec.id
-    attempt, prints = kept_prints(lambda: _attempt(function, job, loop))
+    attempt, prints = kept_prints(lambda: _attempt(function, job, loop), job.printed)
     if not prints:
         return attempt
     return attempt._replace(stdout=prints.bytes("stdout"), stderr=prints.bytes("stderr") + attempt.stderr)
@@ -248,7 +242,6 @@ def _call(function: Callable[..., Any], job: Job) -> Any:
     ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def call() -> None:
-        _recipe.id = job.spec.id
         try:
             ended.put((function(**given), None))
         except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits

@@ -7,6 +7,7 @@ thread. Threads that it starts itself, and what it writes past Python, are not i
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -57,10 +58,11 @@ class _Stream:
     def __init__(self, real: Any, name: str) -> None:
         self._real = real
         self._name = name
+        self._process = os.getpid()
 
     def write(self, text: str) -> int:
         prints = _writer.get()
-        if prints is None:
+        if prints is None or os.getpid() != self._process:  # in a process that a function forked, nobody would read it
             written: int = self._real.write(text)
             return written
         prints.add(self._name, text)

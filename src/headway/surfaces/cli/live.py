@@ -24,7 +24,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
 from headway.core.freshness import Reason
-from headway.engine.recipes.function import in_hand
 from headway.engine.result import RunResult
 from headway.surfaces.cli.lines import STYLE, Lines, explained
 from headway.surfaces.cli.receipt import spent
@@ -116,7 +115,7 @@ class View:
         self._verbose = verbose
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._streams: list[tuple[str, Any]] = []
+        self._streams: list[tuple[str, Any, Above]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -185,19 +184,20 @@ class View:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        for name, stream in self._streams:
-            getattr(sys, name).finish()
+        for name, stream, above in self._streams:
+            above.finish()
             setattr(sys, name, stream)
         self._streams.clear()
         self._pen.draw([])
 
     def _redirect(self) -> None:
-        """What functions print in this process goes above the picture, and is their last line."""
+        """What anybody else in this process prints meanwhile goes above the picture."""
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
             if stream is self._stream or (stream.isatty() and self._stream.isatty()):
-                self._streams.append((name, stream))
-                setattr(sys, name, Above(stream, self._pen.say, self.printed))
+                above = Above(stream, self._pen.say)
+                self._streams.append((name, stream, above))
+                setattr(sys, name, above)
 
     def _picture(self, width: int, height: int) -> Iterator[Text]:
         now = time.monotonic()
@@ -330,12 +330,11 @@ class Pen:
 
 
 class Above(io.TextIOBase):
-    """Stands in for a stream while there is a picture below: whole lines are said, and told to whoever runs."""
+    """Stands in for a stream while there is a picture below: whole lines are said, above it."""
 
-    def __init__(self, stream: Any, say: Callable[[str], None], printed: Callable[[str, bytes], None]) -> None:
+    def __init__(self, stream: Any, say: Callable[[str], None]) -> None:
         self._stream = stream
         self._say_line = say
-        self._printed = printed
         self._rest = ""
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -371,9 +370,6 @@ class Above(io.TextIOBase):
             *lines, self._rest = (self._rest + text).split("\n")
             for line in lines:
                 self._say_line(line)
-        artifact_id = in_hand()
-        if artifact_id:
-            self._printed(artifact_id, text.encode("utf-8", "replace"))
         return len(text)
 
     def finish(self) -> None:
