@@ -25,7 +25,8 @@ LAYERS = (
     {"engine", "interop"},
     {"history"},
     {"project"},
-    {"doctor", "work"},
+    {"doctor", "planning"},
+    {"work"},
     {"authoring", "incremental", "life", "reading"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself

@@ -35,6 +35,7 @@ from headway.project import Project
 from headway.work import Meant, Work
 
 if TYPE_CHECKING:
+    from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview
 
 Check = Callable[[PlanSpec], list[Problem]]
@@ -209,9 +210,13 @@ class Plan:
         jobs: int | None = None,
         reporter: Reporter | None = None,
         stop: Callable[[], str] = lambda: "",
+        replan: Planner | None = None,
         **options: Any,
     ) -> RunResult:
-        """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false."""
+        """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false.
+
+        `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
+        """
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
         work = self._work()
         result = self._at_rest(work, asked, reporter)
@@ -224,6 +229,7 @@ class Plan:
                 functions=self._functions,
                 stop=stop,
                 execution=meant.execution,
+                replan=replan,
             )
         if check and not result.ok:
             raise RunFailed(result)

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
+from headway.core.events import ArtifactCompleted, ArtifactMade, EditPreserved, OutputAccepted
 from headway.core.state import Output, Position, State
 from headway.disk import REAL, Disk
 from headway.engine.gc import blobs_of
@@ -167,12 +167,13 @@ class Doctor:
         edits: list[str] = []
         for record in folder.history():
             event = record.event
-            if isinstance(event, ArtifactCompleted | OutputAccepted):
+            if isinstance(event, ArtifactCompleted | ArtifactMade | OutputAccepted):
                 own[event.id] = record.seq
             elif isinstance(event, EditPreserved) and self._lacks(event.outputs):
                 edits.append(f"event {record.seq} ({', '.join(output.path for output in event.outputs)})")
         yield from self._lost_edits(edits)
-        lost = [a for a, done in state.completed.items() if own.get(a) == done.seq and self._lacks(done.outputs)]
+        current = {**state.completed, **state.made}
+        lost = [a for a, done in current.items() if own.get(a) == done.seq and self._lacks(done.outputs)]
         if lost:
             shown = " ".join(lost[:SHOWN])
             more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""

@@ -1,31 +1,47 @@
 """Artifacts in people's and agents' hands: what is next, claim it, finish it, fail it, skip it, give it back.
 
-A claim is an event, and its number the token that finishing it needs. Rules are core/decide.py's; nothing is run here
-but an artifact's own `verify`.
+A claim is an event, and its number the token that finishing it needs. It has a lease, which its holder extends; when it
+has run out, anybody may sweep it, and only that event ends it. Rules are core/decide's; nothing is run here but an
+artifact's own `verify` and its gates that are commands.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, NamedTuple
 
-from headway.core.commands import CompleteArtifact, FailArtifact, ReleaseArtifacts, SkipArtifacts, StartArtifacts
-from headway.core.events import Record
-from headway.core.freshness import Reason
-from headway.core.plan import ArtifactSpec
-from headway.core.state import Completion, Output, State
+from headway.core import commands as cmd
+from headway.core.fingerprint import content_digest
+from headway.core.freshness import EDITS, Reason
+from headway.core.gates import Missing, checks, missing, outcome, standing
+from headway.core.lifecycle import recorded_status
+from headway.core.plan import ArtifactSpec, Gate
+from headway.core.state import Claim, Completion, Output, State, Word
 from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
-from headway.errors import DecisionNeeded, UsageError
+from headway.errors import NotFound, Rejected, TryLater, UsageError
+from headway.ledger.recovery import now
+from headway.ledger.writer import Writer
+from headway.projections.saved_execution import SavedExecution
 from headway.work import Meant, Work
+
+LEASE = 3600.0
+"""How long, in seconds, a claim stands without a word from its holder, unless they say otherwise."""
 
 
 class Offer(NamedTuple):
-    """An artifact that can be made now: why, by whom ideally, and what is asked for."""
+    """An artifact that can be made now: why, by whom ideally, and what is asked for.
+
+    `seen` is the number of its newest completion: what is completed after that is not this offer any more.
+    """
 
     spec: ArtifactSpec
     reason: Reason
+    seen: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines."""
@@ -36,67 +52,253 @@ class Offer(NamedTuple):
             "contract": spec.contract,
             "instructions": spec.instructions,
             "acceptance": list(spec.acceptance),
+            "constraints": list(spec.constraints),
             "agent": spec.agent,
+            "complexity": spec.complexity,
+            "tags": list(spec.tags),
+            "files": list(spec.files),
             "produces": list(spec.produces),
             "requires": list(spec.requires),
+            "gates": [gate.name for gate in spec.gates],
             "has_recipe": spec.has_recipe,
             "reason": self.reason.to_dict(),
         }
 
 
+class Next(NamedTuple):
+    """What can be made now, and of the rest, why not: waiting for somebody, or blocked by what failed."""
+
+    plan_id: str
+    offers: list[Offer]
+    waiting: dict[str, str]
+    blocked: dict[str, str]
+    failed: dict[str, str]
+    done: int
+    total: int
+
+    @property
+    def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
+        """In a word: something can be made, somebody else is at it, only a decision helps, or nothing is left."""
+        if self.offers:
+            return "ready"
+        if self.waiting:
+            return "waiting"
+        return "blocked" if self.failed or self.blocked else "done"
+
+    def to_dict(self) -> dict[str, Any]:
+        """`next --json`."""
+        return {
+            "plan_id": self.plan_id,
+            "status": self.status,
+            "next": [offer.to_dict() for offer in self.offers],
+            "waiting": self.waiting,
+            "blocked": self.blocked,
+            "failed": self.failed,
+            "progress": {"done": self.done, "total": self.total},
+        }
+
+
+class Finished(NamedTuple):
+    """What came of an artifact that somebody finished, as it is on disk: complete, or waiting for what is missing."""
+
+    artifact: str
+    status: str
+    completion: Completion
+    missing: list[Missing]
+
+    @property
+    def verified(self) -> bool:
+        """Whether its `verify` was asked, and agreed."""
+        return self.completion.verified
+
+    def to_dict(self) -> dict[str, Any]:
+        """`complete --json`."""
+        done = self.completion
+        return {
+            "artifact": self.artifact,
+            "status": self.status,
+            "seq": done.seq,
+            "by": done.by,
+            "outputs": list(done.outputs),
+            "content": content_digest(done.outputs),
+            "missing": [lack.to_dict() for lack in self.missing],
+        }
+
+
 class Life:
-    """Hands on the artifacts of one project."""
+    """Hands on the artifacts of one project.
+
+    As a context (`with Life(work, by="ann") as hands:`) it keeps the ledger open, so that each call costs what it does
+    and not what the plan holds; without, every call begins anew from what is on disk.
+    """
 
     def __init__(self, work: Work, *, by: str) -> None:
         self._work = work
         self._project = work.project
         self._by = by
+        self._kept: ExitStack | None = None
+        self._writers: dict[str, Writer] = {}
+        self._offers: dict[str, list[Offer]] = {}
+        self._judges: dict[str, tuple[int, Judged]] = {}
 
-    def next(self, meant: Meant, *, at: int | None = None, take: str = "") -> list[Offer]:
-        """What can be made now: stale, unclaimed, and with everything that it requires up to date."""
-        judged = self._work.judge(meant, at=at, take=take)
-        state = judged.execution.state
-        ready = (a for a in state.artifacts if self._is_ready(judged, a))
-        return [Offer(state.artifacts[a], judged.reasons[a]) for a in ready]
+    def __enter__(self) -> Life:
+        self._kept = ExitStack()
+        return self
 
-    def claim(self, plan_id: str, word: str, *, lease: str = "") -> dict[str, Any]:
-        """Take an artifact in hand; the token that finishing it needs."""
+    def __exit__(self, *reason: object) -> None:
+        kept, self._kept = self._kept, None
+        self._writers, self._offers, self._judges = {}, {}, {}
+        if kept is not None:
+            kept.close()
+
+    # What is next.
+
+    def next(self, meant: Meant, *, agent: str = "", at: int | None = None, take: str = "") -> Next:
+        """What can be made now, over all artifacts of the plan as it is. `agent`: what is for them, or for anybody."""
+        judged = self._work.judge(meant, at=at, take=take) if at is not None or take else self._judged(meant)
+        state, reasons = judged.execution.state, judged.reasons
+        roots = _failed_roots(judged)
+        offers: list[Offer] = []
+        waiting: dict[str, str] = {}
+        blocked: dict[str, str] = {}
+        failed: dict[str, str] = {}
+        moment = now()
+        dead = set(self._project.folder(meant.plan_id).dead_claims(state)) if state.claims else set()
+        for artifact_id, spec in state.artifacts.items():
+            reason = reasons[artifact_id]
+            claim = None if artifact_id in dead else state.claims.get(artifact_id)
+            if reason.fresh:
+                continue
+            if claim is not None and not _is_over(claim, moment):
+                waiting[artifact_id] = f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else "")
+            elif artifact_id in state.failed:
+                failed[artifact_id] = state.failed[artifact_id].error
+            elif lacking := missing(state, artifact_id):
+                waiting[artifact_id] = "; ".join(map(str, lacking))
+            elif reason.code in EDITS:
+                waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
+            elif artifact_id in roots:
+                blocked[artifact_id] = roots[artifact_id]
+            elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:
+                waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
+            elif late := _late(judged, artifact_id):
+                waiting[artifact_id] = f"waits for {late[0]}"
+            elif not agent or spec.agent in ("", agent):
+                offers.append(
+                    Offer(spec, reason if claim is None else Reason("interrupted"), _newest(state, artifact_id))
+                )
+            else:
+                waiting[artifact_id] = f"is for {spec.agent}"
+        done = sum(reason.fresh for reason in reasons.values())
+        return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons))
+
+    # Claims.
+
+    def claim(self, plan_id: str, word: str, *, lease: float = LEASE) -> dict[str, Any]:
+        """Take an artifact in hand; the token that finishing it needs. What others no longer hold is swept first."""
         judged, artifact_id = self._find(plan_id, word)
-        waits = [
-            r for r in judged.judge.graph[artifact_id].requires if r in judged.reasons and not judged.reasons[r].fresh
-        ]
+        reason = judged.reasons[artifact_id]
+        if reason.fresh:
+            raise UsageError(
+                f"Artifact {artifact_id} is up to date",
+                hint=f"headway reset {artifact_id} --reason … has it made again",
+                code="claim.fresh",
+            )
         elsewhere = judged.judge.unusable(artifact_id)
         if elsewhere is not None:
-            raise DecisionNeeded(
+            raise TryLater(
                 f"Artifact {artifact_id} requires what another plan has to make first",
                 facts={elsewhere.name: elsewhere.problem},
                 hint=elsewhere.command,
                 code="artifact.waiting",
             )
-        if waits:
-            raise DecisionNeeded(
+        late = _late(judged, artifact_id)
+        if late:
+            raise TryLater(
                 f"Artifact {artifact_id} requires what is not up to date",
-                facts={"waits for": ", ".join(waits)},
-                hint=f"headway run {waits[0]}",
+                facts={"waits for": ", ".join(late)},
+                hint=f"headway run {late[0]}",
                 code="artifact.waiting",
             )
-        reasons: dict[str, str] = {artifact_id: judged.reasons[artifact_id].code}
-        command = StartArtifacts(ids=(artifact_id,), lease=lease, reasons=reasons)
-        token = self._execute(plan_id, command)[0].seq
-        offer = Offer(judged.execution.state.artifacts[artifact_id], judged.reasons[artifact_id])
-        return {**offer.to_dict(), "token": token, "by": self._by}
+        state = judged.execution.state
+        return self._start(plan_id, Offer(state.artifacts[artifact_id], reason, _newest(state, artifact_id)), lease)
+
+    def _start(self, plan_id: str, offer: Offer, lease: float) -> dict[str, Any]:
+        artifact_id, until = offer.spec.id, _until(lease)
+        reasons: dict[str, str] = {artifact_id: offer.reason.code}
+        start = cmd.StartArtifacts(ids=(artifact_id,), lease=until, reasons=reasons, seen={artifact_id: offer.seen})
+        records = self._execute(plan_id, cmd.SweepClaims(now=now()), start)
+        return {**offer.to_dict(), "token": records[-1].seq, "by": self._by, "until": until}
+
+    def claim_next(self, meant: Meant, *, agent: str = "", lease: float = LEASE) -> dict[str, Any]:
+        """Take the first artifact in hand that can be made now; others may be at it at the same time."""
+        earlier = self._offers.pop(meant.plan_id, [])
+        claimed = self._claim_one(meant.plan_id, earlier, lease)
+        if claimed is not None:
+            return claimed
+        found = self.next(meant, agent=agent or self._by)
+        claimed = self._claim_one(meant.plan_id, found.offers, lease)
+        if claimed is not None:
+            return claimed
+        raise TryLater(
+            f"Nothing of plan {meant.plan_id} can be claimed now",
+            facts={"it is": found.status, "done": f"{found.done} of {found.total}"},
+            hint="headway next says what is done, waiting or blocked",
+            code=f"next.{found.status}",
+        )
+
+    def _claim_one(self, plan_id: str, offers: list[Offer], lease: float) -> dict[str, Any] | None:
+        """The first of these that is still to be had; the rest is kept in mind, where the ledger is kept open."""
+        for number, offer in enumerate(offers):
+            state = self._show(plan_id).state
+            claim = state.claims.get(offer.spec.id)
+            if _newest(state, offer.spec.id) != offer.seen or (claim is not None and not _is_over(claim, now())):
+                continue
+            try:
+                claimed = self._start(plan_id, offer, lease)
+            except (TryLater, Rejected, UsageError):  # somebody was quicker, or it is no longer what it was
+                continue
+            if self._kept is not None:
+                self._offers[plan_id] = offers[number + 1 :]
+            return claimed
+        return None
+
+    def heartbeat(self, plan_id: str, word: str, *, token: int | None = None, lease: float = LEASE) -> str:
+        """Say that one is still at it; until when the claim stands now."""
+        state, artifact_id = self._named(plan_id, word)
+        until = _until(lease)
+        held = self._token(state, artifact_id, token)
+        self._execute(plan_id, cmd.ExtendLease(id=artifact_id, token=held, lease=until))
+        return until
+
+    def sweep(self, plan_id: str) -> list[str]:
+        """Give back what nobody holds any more: claims whose lease ran out, and those of a run that is gone."""
+        before = dict(self._show(plan_id, newest=True).state.claims)
+        self._execute(plan_id, cmd.SweepClaims(now=now()))
+        after = self._show(plan_id).state.claims
+        return [a for a, claim in before.items() if after.get(a) != claim]
 
     def complete(
         self, plan_id: str, word: str, *, token: int | None, text: bytes | None = None, note: str = ""
-    ) -> Completion:
-        """Finish what was claimed: its files are read, verified and recorded. What is returned is on disk."""
+    ) -> Finished:
+        """Finish what was claimed: its files are read, verified, held against its gates, and recorded."""
         judged, artifact_id = self._find(plan_id, word)
         state = judged.execution.state
         spec = state.artifacts[artifact_id]
         held = self._token(state, artifact_id, token)
         outputs = self._outputs(judged, spec, text)
-        verified = self._verify(judged, spec)
-        command = CompleteArtifact(
+        workshop, job = self._workshop(judged, spec)
+        verified = self._verify(workshop, job)
+        said = workshop.checks(job) if spec.gates else ()
+        against = next((check for check in said if check.verdict == "REJECT"), None)
+        if against is not None:
+            raise UsageError(
+                f"Gate {against.gate} does not let {artifact_id} pass",
+                facts={"it says": against.text},
+                hint=f"mend it, then headway complete {artifact_id}; or headway fail {artifact_id} --error TEXT",
+                code="gate.failed",
+            )
+        command = cmd.CompleteArtifact(
             id=artifact_id,
             token=held,
             outputs=outputs,
@@ -104,41 +306,123 @@ class Life:
             verified=verified,
             external=bool(spec.effects),
             note=note,
+            checks=said,
         )
         self._execute(plan_id, command)
-        return self._project.show(plan_id).state.completed[artifact_id]
+        return self._finished(plan_id, artifact_id)
 
     def fail(self, plan_id: str, word: str, *, token: int | None, error: str) -> None:
         """Say that it did not work out."""
-        judged, artifact_id = self._find(plan_id, word)
-        held = self._token(judged.execution.state, artifact_id, token)
-        self._execute(plan_id, FailArtifact(id=artifact_id, token=held, error=error))
+        state, artifact_id = self._named(plan_id, word)
+        held = self._token(state, artifact_id, token)
+        self._execute(plan_id, cmd.FailArtifact(id=artifact_id, token=held, error=error))
 
     def release(self, plan_id: str, word: str, *, token: int | None = None, reason: str) -> None:
         """Give a claim back: nothing is known to be wrong."""
-        judged, artifact_id = self._find(plan_id, word)
-        held = self._token(judged.execution.state, artifact_id, token)
-        self._execute(plan_id, ReleaseArtifacts(ids=(artifact_id,), reason=reason or "given back", token=held))
+        state, artifact_id = self._named(plan_id, word)
+        held = self._token(state, artifact_id, token)
+        self._execute(plan_id, cmd.ReleaseArtifacts(ids=(artifact_id,), reason=reason or "given back", token=held))
 
     def skip(self, plan_id: str, words: list[str], *, reason: str) -> list[str]:
         """Decide that artifacts are not made; their dependents go on without them."""
-        state = self._project.show(plan_id).state
-        ids = self._work.session.resolve(state, words)
-        self._execute(plan_id, SkipArtifacts(ids=tuple(ids), reason=reason))
+        ids = self._work.session.resolve(self._show(plan_id).state, words)
+        self._execute(plan_id, cmd.SkipArtifacts(ids=tuple(ids), reason=reason))
         return ids
+
+    # Gates.
+
+    def gates(self, plan_id: str, word: str) -> dict[str, Any]:
+        """An artifact's gates, what was said at each about what there is now, and what is missing."""
+        state, artifact_id = self._named(plan_id, word)
+        spec, evidence = state.artifacts[artifact_id], state.evidence.get(artifact_id, ())
+        made = state.made.get(artifact_id) or state.completed.get(artifact_id)
+
+        def described(gate: Gate) -> dict[str, Any]:
+            said = standing(evidence, gate, made) if made is not None else []
+            return {
+                "kind": gate.kind,
+                "by": list(gate.by),
+                "quorum": gate.needed,
+                "run": gate.run,
+                "status": outcome(gate, said),
+                "verdicts": [{"by": v.by, "verdict": v.verdict, "at": v.at, "text": v.text} for v in said],
+            }
+
+        return {
+            "plan_id": plan_id,
+            "artifact": artifact_id,
+            "status": recorded_status(state, artifact_id),
+            "content": content_digest(made.outputs) if made is not None else None,
+            "gates": {gate.name: described(gate) for gate in spec.gates},
+            "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
+        }
+
+    def verdict(
+        self, plan_id: str, word: str, gate: str, verdict: Word, *, text: str = "", content: str = ""
+    ) -> Finished:
+        """Say a word at a gate, about the bytes that there are (`content`: those that one looked at)."""
+        _, artifact_id = self._named(plan_id, word)
+        command = cmd.RecordVerdict(id=artifact_id, gate=gate, verdict=verdict, by=self._by, text=text, content=content)
+        self._execute(plan_id, command)
+        return self._finished(plan_id, artifact_id)
+
+    def check(self, plan_id: str, word: str, gate: str) -> Finished:
+        """Run a gate that is a command, on the bytes that there are."""
+        judged, artifact_id = self._find(plan_id, word)
+        spec = judged.execution.state.artifacts[artifact_id]
+        if gate not in {known.name for known in checks(spec)}:
+            raise UsageError(
+                f"Artifact {artifact_id} has no check {gate}",
+                facts={"its gates": ", ".join(f"{known.name} ({known.kind})" for known in spec.gates) or "none"},
+                hint=f"headway gate {artifact_id} lists them",
+                code="gate.unknown",
+            )
+        self._refuse_strange_bytes(judged, artifact_id)
+        workshop, job = self._workshop(judged, spec)
+        self._execute(plan_id, cmd.RecordChecks(id=artifact_id, checks=workshop.checks(job, {gate})))
+        return self._finished(plan_id, artifact_id)
+
+    def judge_work(self, plan_id: str, words: Iterable[str], verdict: Word, *, text: str = "") -> list[Finished]:
+        """Approve or reject artifacts where a person is asked: at their approval gate, or the one gate they have."""
+        state = self._show(plan_id).state
+        found = []
+        for artifact_id in self._work.session.resolve(state, list(words)):
+            asked = [gate for gate in state.artifacts[artifact_id].gates if gate.kind != "check"]
+            gates = [gate for gate in asked if gate.kind == "approval"] or (asked if len(asked) == 1 else [])
+            if not gates:
+                raise UsageError(
+                    f"Artifact {artifact_id} has no approval gate",
+                    facts={"its gates": ", ".join(gate.name for gate in state.artifacts[artifact_id].gates) or "none"},
+                    hint=f"headway gate {artifact_id} NAME {verdict.lower()} --by NAME",
+                    code="gate.unknown",
+                )
+            found += [self.verdict(plan_id, artifact_id, gate.name, verdict, text=text) for gate in gates]
+        return found
 
     # Helpers of the above.
 
-    def _is_ready(self, judged: Judged, artifact_id: str) -> bool:
-        if judged.reasons[artifact_id].fresh or artifact_id in judged.execution.state.claims:
-            return False
-        if judged.judge.unusable(artifact_id) is not None:
-            return False
-        return all(judged.reasons[r].fresh for r in judged.judge.graph[artifact_id].requires if r in judged.reasons)
+    def _named(self, plan_id: str, word: str) -> tuple[State, str]:
+        state = self._show(plan_id).state
+        return state, self._work.session.resolve(state, [word])[0]
 
     def _find(self, plan_id: str, word: str) -> tuple[Judged, str]:
-        judged = self._work.session.judge(plan_id)
-        return judged, self._work.session.resolve(judged.execution.state, [word])[0]
+        """An artifact, judged with what it requires and nothing else."""
+        execution = self._show(plan_id)
+        artifact_id = self._work.session.resolve(execution.state, [word])[0]
+        return self._judge(plan_id, execution, [artifact_id]), artifact_id
+
+    def _judge(self, plan_id: str, execution: SavedExecution, just: Sequence[str] = ()) -> Judged:
+        """Judge artifacts; where the ledger is kept open, with what is known from last time of the same plan."""
+        version, judged = self._judges.get(plan_id, (0, None))
+        if judged is None or version != execution.state.version:
+            judged = self._work.session.judge(plan_id, execution=execution, just=just)
+            if self._kept is not None:
+                self._judges[plan_id] = execution.state.version, judged
+            return judged
+        judged.judge.follow(execution.state)
+        judged.judge.all(just)
+        judged.reasons.update({a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons})
+        return judged._replace(execution=execution)
 
     def _token(self, state: State, artifact_id: str, token: int | None) -> int:
         if token is not None:
@@ -148,29 +432,43 @@ class Life:
             return claim.seq
         raise UsageError(
             f"Artifact {artifact_id} is not claimed by {self._by}",
-            facts={"its holder": claim.by if claim else "nobody"},
+            facts={
+                "its holder": claim.by if claim else "nobody",
+                "status": recorded_status(state, artifact_id),
+            },
             hint=f"headway claim {artifact_id}"
             if claim is None
             else "give the token that the claim printed: --token N",
             code="claim.none",
         )
 
+    def _finished(self, plan_id: str, artifact_id: str) -> Finished:
+        """What is on disk now."""
+        state = self._show(plan_id).state
+        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        if done is None:
+            raise NotFound(
+                f"Artifact {artifact_id} was taken back meanwhile",
+                hint=f"headway why {artifact_id}",
+                code="artifact.gone",
+            )
+        return Finished(artifact_id, recorded_status(state, artifact_id), done, missing(state, artifact_id))
+
     def _outputs(self, judged: Judged, spec: ArtifactSpec, text: bytes | None) -> tuple[Output, ...]:
         outputs = judged.judge.outputs
         if not spec.produces and not spec.modifies:
             return (outputs.keep_text(text or b""),)
-        missing = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
-        if missing:
+        absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
+        if absent:
             raise UsageError(
                 f"Artifact {spec.id} is not all there",
-                facts={"missing": ", ".join(missing)},
+                facts={"missing": ", ".join(absent)},
                 hint=f"write it, then headway complete {spec.id}",
                 code="output.missing",
             )
         return outputs.capture((*spec.produces, *spec.modifies))
 
-    def _verify(self, judged: Judged, spec: ArtifactSpec) -> bool:
-        """Whether its `verify` was run and agreed; one that does not agree refuses the completion."""
+    def _workshop(self, judged: Judged, spec: ArtifactSpec) -> tuple[Workshop, Job]:
         state, root = judged.execution.state, self._project.root
         workshop = Workshop(root, judged.judge.outputs, self._project.home)
         job = Job(
@@ -182,16 +480,90 @@ class Life:
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
             timeout=spec.timeout or state.settings.timeout,
         )
+        return workshop, job
+
+    def _verify(self, workshop: Workshop, job: Job) -> bool:
+        """Whether its `verify` was run and agreed; one that does not agree refuses the completion."""
         checked = workshop.verify(job)
         if checked is not None and not checked.ok:
             raise UsageError(
-                f"verify does not agree with {spec.id}",
+                f"verify does not agree with {job.spec.id}",
                 facts={"error": checked.error},
-                hint=f"mend it, then headway complete {spec.id}; or headway fail {spec.id} --error TEXT",
+                hint=f"mend it, then headway complete {job.spec.id}; or headway fail {job.spec.id} --error TEXT",
                 code="verify.failed",
             )
         return checked is not None
 
-    def _execute(self, plan_id: str, command: Any) -> list[Record]:
-        with self._project.folder(plan_id).writing() as writer:
-            return writer.execute(command, by=self._by)
+    def _refuse_strange_bytes(self, judged: Judged, artifact_id: str) -> None:
+        """A check looks at files; what it says is recorded about the bytes that were recorded."""
+        for output in judged.judge.recorded(artifact_id):
+            if output.path and judged.judge.observer.look(output.path.rstrip("/")).digest != output.digest:
+                raise UsageError(
+                    f"{output.path} is not what was recorded of {artifact_id}",
+                    hint=f"headway why {artifact_id}",
+                    code="gate.bytes",
+                )
+
+    def _writer(self, plan_id: str) -> Writer | None:
+        """The plan's writer, where it is kept open."""
+        if self._kept is not None and plan_id not in self._writers:
+            folder = self._project.folder(plan_id)
+            self._writers[plan_id] = self._kept.enter_context(folder.writing())
+        return self._writers.get(plan_id)
+
+    def _show(self, plan_id: str, *, newest: bool = False) -> SavedExecution:
+        """The plan as it is on disk now; where the ledger is kept open, as of one's own last look: every write is one.
+
+        Rules are decided on the newest state in any case: an old look costs at most a refusal.
+        """
+        writer = self._writer(plan_id)
+        if writer is None:
+            return self._project.show(plan_id)
+        state = writer.catch_up() if newest or writer.state is None else writer.state
+        if state is None or writer.position is None:
+            return self._project.show(plan_id)
+        return SavedExecution(state, writer.position)
+
+    def _judged(self, meant: Meant) -> Judged:
+        if self._kept is None or meant.plan is not None:
+            return self._work.judge(meant)
+        return self._judge(meant.plan_id, self._show(meant.plan_id, newest=True))
+
+    def _execute(self, plan_id: str, *commands: cmd.Command) -> Sequence[Any]:
+        return self._project.execute(plan_id, *commands, by=self._by, writer=self._writer(plan_id))
+
+
+def _failed_roots(judged: Judged) -> dict[str, str]:
+    """What cannot be made because something before it failed, and what that is."""
+    failed = judged.execution.state.failed
+    roots: dict[str, str] = {}
+    for artifact_id in judged.reasons:  # in dependency order
+        requires = judged.judge.graph[artifact_id].requires
+        root = next((r if r in failed else roots[r] for r in requires if r in failed or r in roots), None)
+        if root is not None:
+            roots[artifact_id] = root
+    return roots
+
+
+def _late(judged: Judged, artifact_id: str) -> list[str]:
+    """What it requires of this plan that is not up to date."""
+    requires = judged.judge.graph[artifact_id].requires
+    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
+
+
+def _newest(state: State, artifact_id: str) -> int:
+    """The number of its newest completion, or of what waits for its gates; 0 without any."""
+    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    return done.seq if done is not None else 0
+
+
+def _is_over(claim: Claim, moment: str) -> bool:
+    return bool(claim.lease) and claim.lease < moment
+
+
+def _until(seconds: float) -> str:
+    """When a lease of so many seconds ends, as events have it."""
+    if not 0 < seconds <= 366 * 86400:
+        raise UsageError("A lease is more than nothing and at most a year", hint="--lease 30m", code="claim.lease")
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    return f"{end.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

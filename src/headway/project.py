@@ -358,9 +358,9 @@ class Project:
         """Decide (and lock) the plan's concurrency."""
         return self._execute(plan_id, SetProfile(profile=profile))
 
-    def reset(self, plan_id: str, *, reason: str = "") -> SavedExecution:
-        """Withdraw all progress of a plan; structure and history stay."""
-        return self._execute(plan_id, ResetPlan(reason=reason))
+    def reset(self, plan_id: str, *, ids: Sequence[str] = (), reason: str = "") -> SavedExecution:
+        """Withdraw all progress of a plan, or that of some artifacts; structure and history stay."""
+        return self._execute(plan_id, ResetPlan(ids=tuple(ids), reason=reason))
 
     def close_plan(self, plan_id: str, *, reason: str = "") -> SavedExecution:
         """Put a plan away."""
@@ -511,6 +511,23 @@ class Project:
                 return str(found)
         return ""
 
+    def execute(self, plan_id: str, *commands: Command, by: str = "", writer: Writer | None = None) -> list[Record]:
+        """Carry out commands, in order and in one write; what they caused. The first that is refused is raised.
+
+        `writer`: of somebody who keeps one open, because they have more to do.
+        """
+        folder = self.folder(plan_id)
+        if writer is None:
+            with folder.writing() as own:
+                return self.execute(plan_id, *commands, by=by, writer=own)
+        self._release_dead(folder, writer, writer.state)
+        records: list[Record] = []
+        for outcome in writer.execute_all(commands, by=by or self.by):
+            if isinstance(outcome, HeadwayError):
+                raise outcome
+            records += outcome
+        return records
+
     # Helpers of the above.
 
     def _execute(self, plan_id: str, *commands: Command) -> SavedExecution:
@@ -521,9 +538,9 @@ class Project:
                 writer.execute(command, by=self.by)
             return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
 
-    def _release_dead(self, folder: PlanFolder, writer: Writer) -> None:
+    def _release_dead(self, folder: PlanFolder, writer: Writer, known: State | None = None) -> None:
         """Claims of a run that was killed hold nobody up: whoever finds it gone gives them back."""
-        state = writer.refresh()
+        state = known or writer.catch_up()
         dead = folder.dead_claims(state) if state is not None else ()
         if dead:
             writer.execute(ReleaseArtifacts(ids=dead, reason=DEAD), by=self.by)

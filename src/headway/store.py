@@ -50,6 +50,8 @@ CHECKPOINTS = STRUCTURE | {
     "milestone_completed",
     "plan_closed",
     "plan_reset",
+    "plan_approved",
+    "plan_rejected",
     "profile_set",
     "profile_locked",
     "run_completed",
@@ -264,6 +266,7 @@ class PlanVersion(NamedTuple):
     """One state of a plan's structure, and what made it differ from the one before."""
 
     version: int
+    parent: int
     plan_id: str
     goal: str
     created_at: str
@@ -381,12 +384,13 @@ class PlanStore:
         for state, record in self.folder(plan_id).states():
             if record.event.type not in STRUCTURE:
                 continue
-            if found and (found[-1].created_at, found[-1].by) == (record.ts, record.by):
+            if found and _in_one_go(found[-1], record):
                 found.pop()
             else:
                 before = now
             now = dict(state.artifacts)
-            found.append(_version(len(found) + 1, record, state, before))
+            number = max(found[-1].version + 1 if found else 1, state.version)
+            found.append(_version(number, record, state, before))
         return found
 
     def delete(self, plan_id: str) -> None:
@@ -457,7 +461,8 @@ class PlanStore:
 
 
 def _same(one: State, other: State) -> bool:
-    return msgspec.structs.replace(one, updated_at="") == msgspec.structs.replace(other, updated_at="")
+    moment = {"updated_at": "", "version": 0}
+    return msgspec.structs.replace(one, **moment) == msgspec.structs.replace(other, **moment)
 
 
 def _after(command: ImportPlan) -> State:
@@ -466,9 +471,16 @@ def _after(command: ImportPlan) -> State:
     return apply(None, Record(0, "", "", event, "", ""))
 
 
+def _in_one_go(last: PlanVersion, record: Record) -> bool:
+    """Whether an event belongs to the version before it: one command changed both."""
+    named = getattr(record.event, "version", 0)
+    return named == last.version if named else (last.created_at, last.by) == (record.ts, record.by)
+
+
 def _version(number: int, record: Record, state: State, before: dict[str, ArtifactSpec]) -> PlanVersion:
     return PlanVersion(
         version=number,
+        parent=getattr(record.event, "parent", number - 1),
         plan_id=state.plan_id,
         goal=state.goal,
         created_at=record.ts,

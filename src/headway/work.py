@@ -16,7 +16,7 @@ from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
-from headway.core.plan import PlanSpec, Settings
+from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.asking import Question, clock
 from headway.engine.gc import sweep
@@ -31,6 +31,7 @@ from headway.projections.saved_execution import SavedExecution
 
 if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
+    from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
 
 
@@ -116,19 +117,39 @@ class Work:
         execution: SavedExecution | None = None,
         agree: Callable[[Question], bool] | None = None,
         warn: Callable[[str], None] = lambda _: None,
+        replan: Planner | None = None,
     ) -> RunResult:
-        """Make what is stale."""
-        return self.session.run(
-            plan_id,
-            options or Options(),
-            reporter=reporter,
-            functions=functions,
-            loop=loop,
-            stop=stop,
-            execution=execution,
-            agree=agree,
-            warn=warn,
-        )
+        """Make what is stale. If artifacts fail for good and a planner may be asked, go on with its better plan."""
+        earlier: list[RunResult] = []
+        while True:
+            result = self.session.run(
+                plan_id,
+                options or Options(),
+                reporter=reporter,
+                functions=functions,
+                loop=loop,
+                stop=stop,
+                execution=None if earlier else execution,
+                agree=agree,
+                warn=warn,
+            )
+            if result.status != "failed" or not result.failed or not self._replan(plan_id, result, replan):
+                return result.after(earlier)
+            earlier.append(result)
+
+    def _replan(self, plan_id: str, result: RunResult, replan: Planner | None) -> bool:
+        """Ask the planner that was given, or that the plan names; whether there is a new version to make."""
+        policy = self.project.show(plan_id).state.settings.replan or Replanning()
+        planner = replan
+        if planner is None and policy.planner:
+            from headway.engine.recipes.function import load_function
+
+            planner = load_function(self.project.root, policy.planner)
+        if planner is None:
+            return False
+        from headway.planning import Planning  # most runs fail nothing for good
+
+        return Planning(self.project).ask(plan_id, planner, result.failed, most=policy.most)
 
     def judge(
         self,
@@ -273,10 +294,13 @@ class Work:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)
             why = reason or f"restored from event {earlier.seq}"
-            fp = judge.fingerprint(artifact_id)
             spec = state.artifacts[artifact_id]
-            now = outputs.capture((*spec.produces, *spec.modifies)) or earlier.outputs
-            writer.execute(AcceptOutput(id=artifact_id, outputs=now, fp=fp, reason=why), by=self.project.by)
+            if not spec.produces and not spec.modifies:
+                fp = judge.fingerprint(artifact_id)
+                command = AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why)
+                writer.execute(command, by=self.project.by)
+        if spec.produces or spec.modifies:
+            self.session.accept(plan_id, [artifact_id], reason=why)
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:

@@ -45,7 +45,7 @@ class Team:
         return Life(self.work, by=name)
 
     def next(self) -> list[str]:
-        return [offer.spec.id for offer in self.hands("anybody").next(self.work.meant(None, "team"))]
+        return [offer.spec.id for offer in self.hands("anybody").next(self.work.meant(None, "team")).offers]
 
     def write(self, text: str) -> None:
         (self.root / "page.txt").write_text(text)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.errors import DecisionNeeded, PlanInvalid
+from headway.errors import DecisionNeeded, PlanInvalid, TryLater
 from headway.life import Life
 from headway.project import Project
 from headway.work import Meant, Work
@@ -203,12 +203,12 @@ def test_by_hand_too_what_another_plan_lacks_has_to_come_first(bench: Bench) -> 
     bench.plan("model", id="users")
     bench.plan(id="auth", review={"requires": ["users:model"], "by_hand": True})
     life = Life(Work(bench.project), by="me")
-    assert life.next(Meant("auth")) == []
-    with pytest.raises(DecisionNeeded) as refused:
+    assert life.next(Meant("auth")).offers == []
+    with pytest.raises(TryLater) as refused:
         life.claim("auth", "review")
     assert refused.value.hint == "headway run model --plan-id users"
     bench.run(plan="users")
-    assert [offer.spec.id for offer in life.next(Meant("auth"))] == ["review"]
+    assert [offer.spec.id for offer in life.next(Meant("auth")).offers] == ["review"]
     life.claim("auth", "review")
     bench.write("out/review.txt", "fine")
     life.complete("auth", "review", token=None)

@@ -78,9 +78,11 @@ class Range(NamedTuple):
 
 RANGES: Mapping[str, Range] = {
     "complexity": Range(1, 10),
+    "gates.quorum": Range(1, 64),
     "confirm_above": Range(0),
     "jobs": Range(1),
     "profile.max_concurrent_tasks": Range(1, 64),
+    "replan.most": Range(0, 100),
     "retry.attempts": Range(1, 100),
     "retry.backoff": Range(0),
     "store_up_to": Range(0),
@@ -112,10 +114,16 @@ def _check_head(plan: PlanSpec) -> Iterator[Problem]:
     numbers: dict[str, float | None] = {
         name: getattr(settings, name) for name in ("complexity", "jobs", "timeout", "confirm_above", "store_up_to")
     }
+    if settings.replan is not None:
+        numbers["replan.most"] = settings.replan.most
     if profile is not None:
         numbers["profile.max_concurrent_tasks"] = profile.max_concurrent_tasks
     yield from _check_numbers(numbers, settings.retry, "")
     yield from _check_env(settings.env, "")
+    if settings.replan is not None and settings.replan.planner and not _names_function(settings.replan.planner):
+        named = settings.replan.planner
+        message = f"replan.planner must be module:function or path/to/file.py:function, not {named!r}"
+        yield Problem(code="plan.make", message=message, key="replan.planner", value=named)
 
 
 def _check_ids(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
@@ -238,13 +246,35 @@ def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterato
         yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
     yield from _check_env(spec.env, spec.id)
     yield from _check_recipe(spec)
-    if not spec.run and not spec.verify:
+    if not (spec.run or spec.verify or spec.gates):
         return
     offer = placeholders.Offer(len(spec.produces), _inputs(spec), variables)
     for key, command in (("run", spec.run), ("verify", spec.verify)):
         for fault in placeholders.faults(command, offer):
             message = f"artifact {spec.id}: in {key}, {fault.message}"
             yield _problem("plan.placeholder", spec, message, key, fault.text, fault.hint)
+    if spec.gates:
+        yield from _check_gates(spec, offer)
+
+
+def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Problem]:
+    for gate in spec.gates:
+        where = f"artifact {spec.id}: gate {gate.name!r}"
+        if not gate.name or gate.name != gate.name.strip() or not gate.name.isprintable():
+            yield _problem("plan.gate", spec, f"{where} has no proper name", "gates", gate.name)
+        if (gate.kind == "check") != bool(gate.run.strip()):
+            hint = "a check has run: COMMAND, the others have not"
+            yield _problem("plan.gate", spec, f"{where} is a {gate.kind}", "gates", gate.name, hint)
+        if gate.quorum is not None and (why := RANGES["gates.quorum"].problem(gate.quorum)):
+            yield _problem("plan.range", spec, f"{where}: quorum {why}", "gates", gate.name)
+        if gate.by and gate.needed > len(gate.by):
+            hint = "name more people, or lower its quorum"
+            yield _problem("plan.gate", spec, f"{where} can never be passed", "gates", gate.name, hint)
+        if gate.kind == "council" and not gate.by and gate.quorum is None:
+            hint = "say who sits in it (by: [a, b, c]) or how many must approve (quorum: 2)"
+            yield _problem("plan.gate", spec, f"{where} is a council of nobody", "gates", gate.name, hint)
+        for fault in placeholders.faults(gate.run, offer):
+            yield _problem("plan.placeholder", spec, f"{where}: {fault.message}", "gates", fault.text, fault.hint)
 
 
 def _inputs(spec: ArtifactSpec) -> Collection[str]:

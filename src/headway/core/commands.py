@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, RunStatus, State, Step
+from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, RunStatus, State, Step, Word
 
 
 class Command(Value):
@@ -30,7 +31,12 @@ class TakeProposal(Command):
 
 
 class ChangePlan(Command):
-    """Add, update, remove or reorder artifacts, or change the goal or the settings."""
+    """Add, update, remove or reorder artifacts, or change the goal or the settings.
+
+    What is added or moved stands behind `after`: added without, at the end; moved without, first. `strict`: a plan
+    without problems stays without. `unfinished`: it was said that work is removed before it was done; a plan file says
+    so by lacking it.
+    """
 
     goal: str | None = None
     settings: Settings | None = None
@@ -38,7 +44,68 @@ class ChangePlan(Command):
     add: tuple[ArtifactSpec, ...] = ()
     update: tuple[ArtifactSpec, ...] = ()
     order: tuple[str, ...] = ()
+    move: tuple[str, ...] = ()
+    after: str | None = None
     reason: str = ""
+    strict: bool = False
+    unfinished: bool = True
+
+
+class BeginReplan(Command):
+    """These artifacts failed for good: a planner is asked."""
+
+    failed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class EndReplan(Command):
+    """The planner had nothing to offer."""
+
+    reason: str
+
+
+class Replan(Command):
+    """Make a patch the plan's next version. `parent` is the version that it was drawn up for.
+
+    Only what was not started, has failed or is behind something of the patch may change; what was completed besides
+    must be named in `drop`.
+    """
+
+    change: ChangePlan
+    parent: int
+    reason: str
+    drop: tuple[str, ...] = ()
+
+
+class ApprovePlan(Command):
+    """Stand in for the plan that has this hash."""
+
+    hash: str
+    note: str = ""
+
+
+class RejectPlan(Command):
+    """Say that the plan is not to be made as it is."""
+
+    reason: str
+
+
+class RecordVerdict(Command):
+    """Somebody's word at a gate. `content`: the bytes that they looked at, where they said which."""
+
+    id: str
+    gate: str
+    verdict: Word
+    by: str
+    text: str = ""
+    content: str = ""
+
+
+class RecordChecks(Command):
+    """What checks said about bytes that are recorded already."""
+
+    id: str
+    checks: tuple[Check, ...]
 
 
 class SetProfile(Command):
@@ -48,9 +115,10 @@ class SetProfile(Command):
 
 
 class StartRun(Command):
-    """Begin a run. Claims of a run that ended without a word are released."""
+    """Begin a run. Claims of a run that ended without a word are released, and those whose lease is over by `now`."""
 
     run: str
+    now: str = ""
     stale: dict[str, str] = {}
     jobs: int = 1
     partial: bool = False
@@ -71,12 +139,16 @@ class EndRun(Command):
 
 
 class StartArtifacts(Command):
-    """Claim artifacts, to make them now. `reasons` explains those that the run did not announce."""
+    """Claim artifacts, to make them now. `reasons` explains those that the run did not announce.
+
+    `seen`: the completions that were judged, by number (0: none); what was completed since is not made once more.
+    """
 
     ids: tuple[str, ...]
     run: str = ""
     lease: str = ""
     reasons: dict[str, str] = {}
+    seen: dict[str, int] = {}
 
 
 class CompleteArtifact(Command):
@@ -95,6 +167,7 @@ class CompleteArtifact(Command):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    checks: tuple[Check, ...] = ()
     attempts: int = 1
 
 
@@ -110,6 +183,20 @@ class FailArtifact(Command):
     ms: int = 0
     stdout: str = ""
     stderr: str = ""
+
+
+class ExtendLease(Command):
+    """Say that one is still at it."""
+
+    id: str
+    token: int
+    lease: str
+
+
+class SweepClaims(Command):
+    """Give back the claims whose lease is over by `now`."""
+
+    now: str
 
 
 class RecordStep(Command):
@@ -143,6 +230,8 @@ class AcceptOutput(Command):
     outputs: tuple[Output, ...]
     fp: Fingerprint = Fingerprint()
     reason: str = ""
+    verified: bool = False
+    checks: tuple[Check, ...] = ()
 
 
 class PreserveEdit(Command):
@@ -160,9 +249,10 @@ class RecordLearning(Command):
 
 
 class ResetPlan(Command):
-    """Withdraw all progress and unlock the profile."""
+    """Withdraw all progress and unlock the profile; with `ids`, only the progress of these."""
 
     reason: str = ""
+    ids: tuple[str, ...] = ()
 
 
 class ClosePlan(Command):

@@ -11,13 +11,16 @@ from typing import ClassVar, Literal
 import msgspec
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step
+from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step, Word
 
 FORMAT = 1
 
 
 class Event(Value):
-    """Base of all events. `opt` marks those that an older reader may skip."""
+    """Base of all events. `opt` marks those that an older reader may skip.
+
+    Events that change the structure name the version that it has then: what one command changes is one version.
+    """
 
     type: ClassVar[str] = ""
     opt: ClassVar[bool] = False
@@ -41,6 +44,7 @@ class GoalChanged(Event):
     goal: str
     was: str = ""
     reason: str = ""
+    version: int = 0
 
 
 class PlanUpdated(Event):
@@ -49,6 +53,7 @@ class PlanUpdated(Event):
     type = "plan_updated"
     settings: Settings
     reason: str = ""
+    version: int = 0
 
 
 class ProposalTaken(Event):
@@ -65,6 +70,7 @@ class ArtifactAdded(Event):
     artifacts: tuple[ArtifactSpec, ...]
     after: str | None = None
     reason: str = ""
+    version: int = 0
 
 
 class ArtifactUpdated(Event):
@@ -73,6 +79,7 @@ class ArtifactUpdated(Event):
     type = "artifact_updated"
     artifacts: tuple[ArtifactSpec, ...]
     reason: str = ""
+    version: int = 0
 
 
 class ArtifactRemoved(Event):
@@ -81,6 +88,7 @@ class ArtifactRemoved(Event):
     type = "artifact_removed"
     ids: tuple[str, ...]
     reason: str = ""
+    version: int = 0
 
 
 class ArtifactReordered(Event):
@@ -90,6 +98,52 @@ class ArtifactReordered(Event):
     ids: tuple[str, ...]
     after: str | None = None
     reason: str = ""
+    version: int = 0
+
+
+class ReplanBegan(Event):
+    """These artifacts failed for good, and a planner is asked for a better plan."""
+
+    type = "replan_began"
+    failed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ReplanFailed(Event):
+    """No better plan was found."""
+
+    type = "replan_failed"
+    reason: str
+
+
+class PlanReplanned(Event):
+    """What was changed in the same go is a new version of the plan, in place of its parent."""
+
+    type = "plan_replanned"
+    version: int
+    parent: int
+    reason: str
+    failed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class PlanApproved(Event):
+    """Somebody stands in for the plan as it is: its hash, its profile, and the digest of what is not an artifact."""
+
+    type = "plan_approved"
+    hash: str
+    head: str
+    profile: Profile | None = None
+    note: str = ""
+
+
+class PlanRejected(Event):
+    """Somebody does not want the plan as it is: nothing of it is made until it is approved."""
+
+    type = "plan_rejected"
+    reason: str
 
 
 class ProfileSet(Event):
@@ -160,6 +214,47 @@ class ArtifactCompleted(Event):
     stderr: str = ""
     attempts: int = 1
     integrates: dict[str, tuple[str, ...]] = {}
+    by: str = ""
+    """Who made it, where it was somebody else's word that completed it."""
+
+
+class ArtifactMade(Event):
+    """An artifact was made, or taken over, and not all of its gates have been passed: its bytes are safe, and it waits.
+
+    It holds no claim. Of an artifact that was complete before: a gate was added.
+    """
+
+    type = "artifact_made"
+    id: str
+    token: int = 0
+    outputs: tuple[Output, ...] = ()
+    fp: Fingerprint = Fingerprint()
+    how: How = "made"
+    ms: int = 0
+    verified: bool = False
+    external: bool = False
+    tier: str = ""
+    note: str = ""
+    wrote: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+    attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
+    by: str = ""
+
+
+class GateRecorded(Event):
+    """A word at a gate: about these bytes (`content`) under this contract, and about no others."""
+
+    type = "gate_recorded"
+    id: str
+    gate: str
+    verdict: Word
+    by: str = ""
+    contract: str = ""
+    content: str = ""
+    asked: str = ""
+    text: str = ""
 
 
 class ArtifactFailed(Event):
@@ -192,6 +287,15 @@ class ArtifactSkipped(Event):
     type = "artifact_skipped"
     ids: tuple[str, ...]
     reason: str
+
+
+class LeaseExtended(Event):
+    """Whoever holds this claim is still at it."""
+
+    type = "lease_extended"
+    id: str
+    token: int
+    lease: str
 
 
 class ArtifactReleased(Event):
@@ -233,6 +337,7 @@ class OutputAccepted(Event):
     outputs: tuple[Output, ...]
     fp: Fingerprint = Fingerprint()
     reason: str = ""
+    verified: bool = False
 
 
 class RunPaused(Event):
@@ -299,6 +404,7 @@ class PlanImported(Event):
     origin: str = ""
     at: Position | None = None
     reason: str = ""
+    version: int = 0
 
 
 class PlanExported(Event):
@@ -309,10 +415,11 @@ class PlanExported(Event):
 
 
 class PlanReset(Event):
-    """All progress was withdrawn and the profile unlocked; structure and history stay."""
+    """All progress was withdrawn and the profile unlocked; structure and history stay. With `ids`: only theirs."""
 
     type = "plan_reset"
     reason: str = ""
+    ids: tuple[str, ...] = ()
 
 
 class PlanClosed(Event):

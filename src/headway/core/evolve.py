@@ -12,11 +12,25 @@ from typing import Any
 import msgspec
 
 from headway.core import events as ev
+from headway.core.approval import spec_hash
 from headway.core.codec import decode_state
 from headway.core.freshness import EDITS
+from headway.core.gates import REJECTED, open_gates, replaced
 from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, unfinished
-from headway.core.plan import ArtifactSpec, Profile
-from headway.core.state import Claim, Completion, Failure, Learning, Run, Skip, State
+from headway.core.plan import ArtifactSpec, Profile, Replanning
+from headway.core.state import (
+    Approval,
+    Claim,
+    Completion,
+    Failure,
+    Learning,
+    Refusal,
+    Replanned,
+    Run,
+    Skip,
+    State,
+    Verdict,
+)
 
 
 def evolve(state: State | None, record: ev.Record) -> State:
@@ -90,8 +104,10 @@ def _embedded(state: State | None, record: ev.Record) -> State:
     taken = decode_state(event.state)
     taken.plan_id, taken.project_id = event.plan_id, event.project_id
     _drop_claims(taken)
+    _settle_gates(taken)
     taken.open = _open_counts(taken)
     taken.sound = False
+    taken.version = getattr(event, "version", 0) or taken.version
     if event.type == ev.PlanRebuilt.type:
         taken.unverified = event.source
     if taken.run is not None and taken.run.status == "running":
@@ -122,13 +138,65 @@ _BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
 # Structure.
 
 
+def _change(state: State, event: Any, record: ev.Record) -> None:
+    """What is to be made has changed: it is to be checked again, whoever planned it has looked at it now, and it has
+    a version (older events do not say which)."""
+    state.sound = False
+    state.version = event.version or state.version
+    if state.settings.planned_by:
+        state.planned_at = record.ts
+
+
+def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: ArtifactSpec | None) -> None:
+    """Keep in mind what is not what was approved; what is as it was again need not be."""
+    if state.approval is None:
+        return
+    approved = state.changed.get(artifact_id)
+    if approved is None:
+        approved = spec_hash(was) if was is not None else ""
+    if approved == (spec_hash(now) if now is not None else ""):
+        state.changed.pop(artifact_id, None)
+    else:
+        state.changed[artifact_id] = approved
+
+
+def _replanned(state: State, event: ev.PlanReplanned, record: ev.Record) -> None:
+    """A new version: what failed is to be tried in its new place."""
+    _change(state, event, record)
+    replanned = Replanned(
+        version=event.version,
+        parent=event.parent,
+        seq=record.seq,
+        at=record.ts,
+        by=record.by,
+        reason=event.reason,
+        failed=event.failed,
+        added=event.added,
+        updated=event.updated,
+        removed=event.removed,
+    )
+    state.replans = (*state.replans, replanned)
+    state.replanned += 1
+    for artifact_id in list(state.failed):
+        if state.failed.pop(artifact_id).code == REJECTED:
+            state.made.pop(artifact_id, None)
+        if is_done(state, artifact_id):
+            _shut(state, state.artifacts[artifact_id].milestone)
+    state.status = plan_after(state.status, event.type)
+
+
+def _replan_word(state: State, event: ev.Event, record: ev.Record) -> None:
+    state.status = plan_after(state.status, event.type)
+
+
 def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
-    _restructured(state, record)
+    _change(state, event, record)
     state.goal = event.goal
 
 
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
     state.sound = False
+    state.version = event.version or state.version
     if event.settings.planned_by != state.settings.planned_by:
         state.planned_at = record.ts if event.settings.planned_by else ""
     state.settings = event.settings
@@ -139,7 +207,7 @@ def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
 
 
 def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
-    _restructured(state, record)
+    _change(state, event, record)
     new = {spec.id: spec for spec in event.artifacts}
     if event.after is None:
         state.artifacts.update(new)
@@ -147,13 +215,15 @@ def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
         _insert(state, new, event.after)
     for spec in event.artifacts:
         _reopen(state, spec.milestone)
+        _differs(state, spec.id, None, spec)
     state.status = plan_after(state.status, "work_appeared")
 
 
 def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
-    _restructured(state, record)
+    _change(state, event, record)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
+        _differs(state, spec.id, state.artifacts[spec.id], spec)
         state.artifacts[spec.id] = spec
         if spec.milestone != was and not is_done(state, spec.id):
             _shut(state, was)
@@ -161,18 +231,18 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
 
 
 def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
-    _restructured(state, record)
+    _change(state, event, record)
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
-        del state.artifacts[artifact_id]
-        for aspect in (state.completed, state.failed, state.skipped, state.claims, state.uncertain, state.steps):
-            aspect.pop(artifact_id, None)
+        _differs(state, artifact_id, state.artifacts.pop(artifact_id), None)
+        _forget(state, artifact_id)
+        state.uncertain.pop(artifact_id, None)
     _finish(state)
 
 
 def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
-    _restructured(state, record)
+    _change(state, event, record)
     moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
     _insert(state, moved, event.after or "")
 
@@ -187,13 +257,6 @@ def _insert(state: State, new: dict[str, ArtifactSpec], after: str) -> None:
     state.artifacts = order
 
 
-def _restructured(state: State, record: ev.Record) -> None:
-    """What is to be made has changed: it is to be checked again, and whoever planned it has looked at it now."""
-    state.sound = False
-    if state.settings.planned_by:
-        state.planned_at = record.ts
-
-
 # Profile, reset, close.
 
 
@@ -205,14 +268,58 @@ def _profile_locked(state: State, event: ev.ProfileLocked, record: ev.Record) ->
     state.profile = msgspec.structs.replace(state.profile or Profile(), locked=True)
 
 
+def _approved(state: State, event: ev.PlanApproved, record: ev.Record) -> None:
+    state.approval = Approval(
+        seq=record.seq,
+        at=record.ts,
+        by=record.by,
+        hash=event.hash,
+        head=event.head,
+        profile=event.profile,
+        note=event.note,
+    )
+    state.refused, state.changed = None, {}
+
+
+def _rejected(state: State, event: ev.PlanRejected, record: ev.Record) -> None:
+    state.refused = Refusal(seq=record.seq, at=record.ts, by=record.by, reason=event.reason)
+
+
 def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
+    if event.ids:
+        _reset_some(state, event.ids)
+        return
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
     state.uncertain, state.steps = dict.fromkeys(state.uncertain, 0), {}
+    state.made, state.evidence, state.replanned = {}, {}, 0
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
     state.run, state.closed = None, ""
     state.open = _open_counts(state)
     state.status = plan_after(state.status, event.type)
+
+
+def _reset_some(state: State, ids: Iterable[str]) -> None:
+    """Only these are to be made as if they had never been."""
+    for artifact_id in ids:
+        if is_done(state, artifact_id):
+            _reopen(state, state.artifacts[artifact_id].milestone)
+        _forget(state, artifact_id)
+    state.status = plan_after(state.status, "work_appeared")
+
+
+def _forget(state: State, artifact_id: str) -> None:
+    """Whatever is known of an artifact's progress; that something of it may be on disk stays known."""
+    for aspect in (
+        state.completed,
+        state.failed,
+        state.skipped,
+        state.claims,
+        state.steps,
+        state.made,
+        state.evidence,
+    ):
+        aspect.pop(artifact_id, None)
 
 
 def _closed(state: State, event: ev.PlanClosed, record: ev.Record) -> None:
@@ -240,7 +347,7 @@ def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         partial=event.partial,
         boot=event.boot,
         since=last_whole(state.run),
-        pending=tuple(a for a, code in event.reasons.items() if code not in EDITS),
+        pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
     )
     state.status = plan_after(state.status, event.type)
 
@@ -264,11 +371,11 @@ def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None
     state.status = plan_after(state.status, event.type)
 
 
-def _completed(state: State, event: ev.ArtifactCompleted, record: ev.Record) -> None:
+def _completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, record: ev.Record) -> None:
     completion = Completion(
         seq=record.seq,
         at=record.ts,
-        by=record.by,
+        by=event.by or record.by,
         outputs=event.outputs,
         fp=event.fp,
         how=event.how,
@@ -282,7 +389,47 @@ def _completed(state: State, event: ev.ArtifactCompleted, record: ev.Record) -> 
         attempts=event.attempts,
         integrates=event.integrates,
     )
-    _settle(state, event.id, completion)
+    if event.type == "artifact_completed":
+        _settle(state, event.id, completion)
+    else:
+        _wait_for_gates(state, event.id, completion)
+
+
+def _wait_for_gates(state: State, artifact_id: str, made: Completion) -> None:
+    """It was made, and what it was before is hidden until its gates are passed."""
+    if is_done(state, artifact_id):
+        _reopen(state, state.artifacts[artifact_id].milestone)
+    for aspect in (state.claims, state.failed, state.uncertain, state.steps):
+        aspect.pop(artifact_id, None)
+    state.made[artifact_id] = made
+    state.status = plan_after(state.status, "work_appeared")
+
+
+def _gate(state: State, event: ev.GateRecorded, record: ev.Record) -> None:
+    verdict = Verdict(
+        gate=event.gate,
+        verdict=event.verdict,
+        by=event.by or record.by,
+        seq=record.seq,
+        at=record.ts,
+        contract=event.contract,
+        content=event.content,
+        asked=event.asked,
+        text=event.text,
+    )
+    before = state.evidence.get(event.id, ())
+    state.evidence[event.id] = (*(v for v in before if not replaced(v, verdict)), verdict)
+
+
+def _settle_gates(state: State) -> None:
+    """In a state from elsewhere, what is complete and what waits is what its evidence says."""
+    for artifact_id, spec in state.artifacts.items():
+        done = state.completed.get(artifact_id)
+        evidence = state.evidence.get(artifact_id, ())
+        if spec.gates and done is not None and artifact_id not in state.made and open_gates(spec, evidence, done):
+            state.made[artifact_id] = done
+    if state.made:
+        state.status = plan_after(state.status, "work_appeared")
 
 
 def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
@@ -294,6 +441,7 @@ def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None
         fp=event.fp,
         how="accepted",
         note=event.reason,
+        verified=event.verified,
     )
     _settle(state, event.id, completion)
 
@@ -301,14 +449,17 @@ def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None
 def _settle(state: State, artifact_id: str, completion: Completion) -> None:
     if not is_done(state, artifact_id):
         _shut(state, state.artifacts[artifact_id].milestone)
-    for aspect in (state.claims, state.failed, state.skipped, state.uncertain, state.steps):
-        aspect.pop(artifact_id, None)
+    for aspect in (state.claims, state.failed, state.skipped, state.uncertain, state.steps, state.made):
+        if aspect:
+            aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
     _finish(state)
 
 
 def _failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
-    state.claims.pop(event.id, None)
+    claim = state.claims.pop(event.id, None)
+    if event.code != REJECTED:
+        state.made.pop(event.id, None)
     skip = state.skipped.pop(event.id, None)
     if skip is not None and skip.last is not None:
         state.completed[event.id] = skip.last
@@ -324,6 +475,9 @@ def _failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
         stderr=event.stderr,
     )
     state.milestones.pop(state.artifacts[event.id].milestone, None)
+    if claim is not None and not claim.run:
+        most = (state.settings.replan or Replanning()).most
+        state.status = plan_after(state.status, "replan_began" if state.replanned < most else "replans_spent")
 
 
 def _skipped(state: State, event: ev.ArtifactSkipped, record: ev.Record) -> None:
@@ -331,6 +485,7 @@ def _skipped(state: State, event: ev.ArtifactSkipped, record: ev.Record) -> None
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
         state.failed.pop(artifact_id, None)
+        state.made.pop(artifact_id, None)
         last = state.completed.pop(artifact_id, None)
         state.skipped[artifact_id] = Skip(seq=record.seq, at=record.ts, reason=event.reason, by=record.by, last=last)
     _finish(state)
@@ -345,6 +500,12 @@ def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> No
         if is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
     _finish(state)
+
+
+def _extended(state: State, event: ev.LeaseExtended, record: ev.Record) -> None:
+    claim = state.claims.get(event.id)
+    if claim is not None and claim.seq == event.token:
+        state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease)
 
 
 def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
@@ -394,6 +555,7 @@ def _finish(state: State) -> None:
     running = state.run is not None and state.run.status == "running"
     if not running and all_done(state):
         state.status = plan_after(state.status, "everything_done")
+        state.replanned = 0
 
 
 _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
@@ -404,6 +566,11 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_updated": _updated,
     "artifact_removed": _removed,
     "artifact_reordered": _reordered,
+    "replan_began": _replan_word,
+    "replan_failed": _replan_word,
+    "plan_replanned": _replanned,
+    "plan_approved": _approved,
+    "plan_rejected": _rejected,
     "profile_set": _profile_set,
     "profile_locked": _profile_locked,
     "plan_reset": _reset,
@@ -415,6 +582,9 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "run_failed": _run_ended,
     "artifact_started": _started,
     "artifact_completed": _completed,
+    "artifact_made": _completed,
+    "gate_recorded": _gate,
+    "lease_extended": _extended,
     "output_accepted": _accepted,
     "artifact_failed": _failed,
     "artifact_skipped": _skipped,

@@ -3,6 +3,7 @@
 Rule 1: every legal transition is a row of a table below; docs/states.md is drawn from them.
 Rule 2: no other module compares statuses to decide whether something is legal.
 Rule 3: `blocked` is never recorded. It follows from what an artifact requires.
+Rule 4: `made` is a stage of its own only here: an artifact that waits for its gates is shown as in progress.
 """
 
 from __future__ import annotations
@@ -25,19 +26,25 @@ class Row(NamedTuple):
 
 
 ARTIFACT_ROWS = (
-    Row(("pending", "failed", "complete", "skipped"), "artifact_started", "in_progress", "somebody makes it"),
-    Row(("in_progress",), "artifact_completed", "complete", "made, verified and recorded"),
-    Row(("pending", "failed", "complete", "skipped"), "output_accepted", "complete", "what is on disk counts"),
-    Row(("in_progress",), "artifact_failed", "failed", "an attempt failed, after its retries"),
+    Row(("pending", "failed", "complete", "skipped", "made"), "artifact_started", "in_progress", "somebody makes it"),
+    Row(("in_progress", "made"), "artifact_completed", "complete", "made, verified, through its gates, and recorded"),
+    Row(
+        ("in_progress", "pending", "failed", "complete", "skipped", "made"),
+        "artifact_made",
+        "made",
+        "its bytes are recorded; it waits for its gates",
+    ),
+    Row(("pending", "failed", "complete", "skipped", "made"), "output_accepted", "complete", "what is on disk counts"),
+    Row(("in_progress", "made"), "artifact_failed", "failed", "an attempt failed, after its retries; or was rejected"),
     Row(
         ("in_progress",),
         "artifact_released",
         "as before",
         "the attempt was given up: nothing is known to be wrong",
     ),
-    Row(("pending", "failed", "complete"), "artifact_skipped", "skipped", "not to be made; dependents go on"),
+    Row(("pending", "failed", "complete", "made"), "artifact_skipped", "skipped", "not to be made; dependents go on"),
     Row(
-        ("pending", "failed", "complete", "skipped", "in_progress"),
+        ("pending", "failed", "complete", "skipped", "in_progress", "made"),
         "plan_reset",
         "pending",
         "forgotten on purpose",
@@ -54,9 +61,11 @@ PLAN_ROWS = (
     ),
     Row(("in_progress",), "run_paused", "paused", "interrupted, out of budget, or waiting for a word"),
     Row(("in_progress",), "run_failed", "failed", "the run ended with failed or blocked artifacts"),
-    Row(("in_progress", "failed"), "replan_began", "replanning", "a failure asks for a better plan"),
+    Row(("in_progress", "failed", "paused"), "replan_began", "replanning", "a failure asks for a better plan"),
+    Row(("replanning",), "replan_failed", "failed", "no better plan was found"),
+    Row(("in_progress", "paused"), "replans_spent", "failed", "a failure, and no more replanning"),
     Row(
-        ("replanning", "failed", "draft", "in_progress", "paused"),
+        ("replanning", "failed", "draft", "paused", "complete"),
         "plan_replanned",
         "in_progress",
         "a new version",
@@ -85,9 +94,9 @@ _PLAN: Mapping[tuple[str, str], PlanStatus] = {
 }
 
 
-def allowed(status: ArtifactStatus, event: str) -> bool:
-    """Whether an artifact in this status can meet this event."""
-    return (status, event) in _ARTIFACT
+def allowed(stage: str, event: str) -> bool:
+    """Whether an artifact at this stage can meet this event."""
+    return (stage, event) in _ARTIFACT
 
 
 def plan_after(status: PlanStatus, event: str) -> PlanStatus:
@@ -100,12 +109,20 @@ def is_done(state: State, artifact_id: str) -> bool:
     return recorded_status(state, artifact_id) in ("complete", "skipped")
 
 
+def stage_of(state: State, artifact_id: str) -> str:
+    """Where it stands in the table: its recorded status, or `made`."""
+    status = recorded_status(state, artifact_id)
+    return "made" if status == "in_progress" and artifact_id not in state.claims else status
+
+
 def recorded_status(state: State, artifact_id: str) -> ArtifactStatus:
     """Its status by what is recorded about itself, so never `blocked`."""
     if artifact_id in state.claims:
         return "in_progress"
     if artifact_id in state.failed:
         return "failed"
+    if artifact_id in state.made:
+        return "in_progress"
     if artifact_id in state.skipped:
         return "skipped"
     return "complete" if artifact_id in state.completed else "pending"
@@ -154,13 +171,13 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
 def all_done(state: State) -> bool:
     """Nothing is left to make. A plan without artifacts is never done."""
     total = len(state.artifacts)
-    return bool(total) and not state.claims and not state.failed and progress(state)[0] == total
+    return bool(total) and not (state.claims or state.failed or state.made) and progress(state)[0] == total
 
 
 def progress(state: State) -> tuple[int, int]:
     """How many artifacts are done, of how many. (Complete and skipped exclude each other; the rest hides some.)"""
-    hidden = sum(1 for artifact_id in state.claims if artifact_id in state.completed or artifact_id in state.skipped)
-    hidden += sum(
-        1 for artifact_id in state.failed if artifact_id in state.completed and artifact_id not in state.claims
+    hiding = (
+        state.claims.keys() | state.failed.keys() | state.made.keys() if state.failed or state.made else state.claims
     )
+    hidden = sum(1 for artifact_id in hiding if artifact_id in state.completed or artifact_id in state.skipped)
     return len(state.completed) + len(state.skipped) - hidden, len(state.artifacts)

@@ -12,6 +12,9 @@ import msgspec
 OnEdit = Literal["ask", "accept", "discard"]
 MOST_AT_ONCE = 64
 Effects = Literal["", "external"]
+GateKind = Literal["check", "review", "council", "approval"]
+MOST_REPLANS = 2
+"""How often a plan is replanned before it counts as failed, unless it says otherwise."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -45,6 +48,33 @@ class Profile(Value):
         return self.max_concurrent_tasks if self.parallelization_enabled else 1
 
 
+class Gate(Value):
+    """A named check that an artifact must pass before it counts as complete.
+
+    `by` are those whose word counts (anybody's, where nobody is named), `quorum` how many of them must approve.
+    """
+
+    name: str
+    kind: GateKind = "review"
+    run: str = ""
+    by: tuple[str, ...] = ()
+    quorum: int | None = None
+
+    @property
+    def needed(self) -> int:
+        """How many must approve: of a council the majority, otherwise one."""
+        if self.quorum is not None:
+            return self.quorum
+        return len(self.by) // 2 + 1 if self.kind == "council" else 1
+
+
+class Replanning(Value):
+    """When artifacts fail for good: the function that proposes a better plan, and how often it is asked."""
+
+    planner: str = ""
+    most: int = MOST_REPLANS
+
+
 class ArtifactSpec(Value):
     """One artifact: what it is, what it needs, and how it is made."""
 
@@ -75,6 +105,7 @@ class ArtifactSpec(Value):
     tags: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    gates: tuple[Gate, ...] = ()
     metadata: dict[str, Any] = {}
 
     @property
@@ -106,6 +137,8 @@ class Settings(Value):
     tags: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     informed_by: tuple[str, ...] = ()
+    approval: Literal["", "required"] = ""
+    replan: Replanning | None = None
     planned_by: str = ""
     confirm_above: float = 1.0
     store_up_to: int | None = None

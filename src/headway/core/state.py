@@ -16,6 +16,7 @@ PlanStatus = Literal["draft", "in_progress", "paused", "replanning", "complete",
 ArtifactStatus = Literal["pending", "in_progress", "complete", "failed", "skipped", "blocked"]
 RunStatus = Literal["running", "paused", "completed", "failed"]
 How = Literal["made", "reused", "accepted", "imported"]
+Word = Literal["APPROVE", "REJECT", "CONCERNS"]
 
 
 class Position(NamedTuple):
@@ -102,6 +103,56 @@ class Claim(Value):
     lease: str = ""
 
 
+class Verdict(Value):
+    """What somebody said at a gate about these bytes under this contract. `asked`: the digest of a check's command."""
+
+    gate: str
+    verdict: Word
+    by: str
+    seq: int
+    at: str
+    contract: str = ""
+    content: str = ""
+    asked: str = ""
+    text: str = ""
+
+
+class Approval(Value):
+    """Somebody's word for a plan: its hash, its profile, and the digest of what is not an artifact of it."""
+
+    seq: int
+    at: str
+    by: str
+    hash: str
+    head: str
+    profile: Profile | None = None
+    note: str = ""
+
+
+class Refusal(Value):
+    """Somebody's word against a plan."""
+
+    seq: int
+    at: str
+    by: str
+    reason: str
+
+
+class Replanned(Value):
+    """One version of a plan that replaced another: which, why, and what it changed."""
+
+    version: int
+    parent: int
+    seq: int
+    at: str
+    by: str
+    reason: str
+    failed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
 class Step(Value):
     """A part of a function that has returned: what it was asked with, and what it gave (inline, or as a blob)."""
 
@@ -159,6 +210,11 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     An artifact is in at most one of `completed` and `skipped`. `uncertain` are artifacts whose attempt
     has no end, by the event that started it (0: only announced): anything can stand at their paths. `steps` are
     finished parts of unfinished attempts. `open` counts per milestone what is not done.
+
+    `made` are artifacts whose bytes are recorded and whose gates have not all been passed; like `claims` and `failed`
+    it hides what was completed before. `evidence` is what was said at gates, by artifact. `changed` are artifacts that
+    are not what was approved, with the digest of what was ("" for new ones). `replanned` counts versions by replanning
+    since the plan was last complete.
     """
 
     plan_id: str
@@ -190,6 +246,13 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     steps: dict[str, dict[str, Step]] = {}
     milestones: dict[str, str] = {}
     open: dict[str, int] = {}
+    made: dict[str, Completion] = {}
+    evidence: dict[str, tuple[Verdict, ...]] = {}
+    approval: Approval | None = None
+    refused: Refusal | None = None
+    changed: dict[str, str] = {}
+    replans: tuple[Replanned, ...] = ()
+    replanned: int = 0
 
     def copy(self) -> State:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
@@ -204,5 +267,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             steps={artifact_id: steps.copy() for artifact_id, steps in self.steps.items()},
             milestones=self.milestones.copy(),
             open=self.open.copy(),
+            made=self.made.copy(),
+            evidence=self.evidence.copy(),
+            changed=self.changed.copy(),
         )
         return twin

@@ -39,7 +39,7 @@ def _needed(store: PlanStore, since: str) -> set[str]:
 
 
 def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
-    for done in state.completed.values():
+    for done in (*state.completed.values(), *state.made.values()):
         yield from blobs_of(done.outputs, blobs)
         yield from (done.stdout, done.stderr)
         yield from done.fp.before.values()
@@ -57,7 +57,9 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
 def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str]:
     event = record.event
     recent = record.ts >= since
-    if isinstance(event, ev.EditPreserved) or (recent and isinstance(event, ev.ArtifactCompleted | ev.OutputAccepted)):
+    if isinstance(event, ev.EditPreserved) or (
+        recent and isinstance(event, ev.ArtifactCompleted | ev.ArtifactMade | ev.OutputAccepted)
+    ):
         yield from blobs_of(event.outputs, blobs)
     elif recent and isinstance(event, ev.ProposalTaken):
         yield event.proposal.blob

@@ -26,6 +26,7 @@ class Earlier(NamedTuple):
     at: str
     outputs: tuple[Output, ...]
     verified: bool
+    wrote: tuple[str, ...] = ()
     ms: int = 0
 
 
@@ -69,7 +70,7 @@ class History:
         except HeadwayError:
             return []
         return [
-            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.ms)
+            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote, done.ms)
             for record in records
             for done in completions(record)
             if reuse_key(done.fp) == key
@@ -100,34 +101,42 @@ class History:
                 start = known[0] + 1
             elif self._writable:
                 self._cache.forget(plan)
-        made: list[tuple[str, int]] = []
+        made: list[tuple[str, int, str]] = []
         named: set[str] = set()
         withdraw = False
         last: Position | None = None
         for record in folder.history(start):
-            if record.event.type == ev.PlanReset.type:
-                made.clear()
-                withdraw = True
-            made += ((reuse_key(done.fp), record.seq) for done in completions(record))
+            if isinstance(record.event, ev.PlanReset):
+                if record.event.ids and start > 1:  # which of those that are known were theirs, only the ledger says
+                    if self._writable:
+                        self._cache.forget(plan)
+                    self._index(plan, None)
+                    return
+                gone = set(record.event.ids)
+                made = [entry for entry in made if gone and entry[2] not in gone]
+                withdraw = withdraw or not gone
+            made += ((reuse_key(done.fp), record.seq, done.id) for done in completions(record))
             named.update(named_by(record))
             last = record.position
         if last is None:
             return
         if self._writable:
-            self._cache.index(plan, last, made, named, withdraw=withdraw)
+            self._cache.index(plan, last, [(key, seq) for key, seq, _ in made], named, withdraw=withdraw)
         self._named |= named
-        for key, seq in made:
+        for key, seq, _ in made:
             self._made.setdefault(key, []).append((seq, plan))
 
 
 class Done(NamedTuple):
     """A completion that may be reused, wherever in a ledger it stands."""
 
+    id: str
     seq: int
     at: str
     fp: Fingerprint
     outputs: tuple[Output, ...]
     verified: bool
+    wrote: tuple[str, ...] = ()
     ms: int = 0
 
 
@@ -136,24 +145,28 @@ def completions(record: ev.Record) -> Iterator[Done]:
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
         if event.how in ("made", "reused") and event.fp.recipe and not event.external:
-            yield Done(record.seq, record.ts, event.fp, event.outputs, event.verified, event.ms)
+            yield Done(event.id, record.seq, record.ts, event.fp, event.outputs, event.verified, event.wrote, event.ms)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
-                yield Done(record.seq, done.at, done.fp, done.outputs, done.verified, done.ms)
+                yield Done(artifact_id, record.seq, done.at, done.fp, done.outputs, done.verified, done.wrote, done.ms)
 
 
 def named_by(record: ev.Record) -> list[str]:
     """Digests of output bytes that an event names."""
     event = record.event
-    if isinstance(event, (ev.ArtifactCompleted, ev.OutputAccepted, ev.EditPreserved)):
+    if isinstance(event, (ev.ArtifactCompleted, ev.ArtifactMade, ev.OutputAccepted, ev.EditPreserved)):
         return [output.digest for output in event.outputs]
     if isinstance(event, ev.ArtifactFailed):
         return [output.digest for output in event.left]
     if isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
-        done = [*state.completed.values(), *(skip.last for skip in state.skipped.values() if skip.last)]
+        done = [
+            *state.completed.values(),
+            *state.made.values(),
+            *(skip.last for skip in state.skipped.values() if skip.last),
+        ]
         return [output.digest for completion in done for output in completion.outputs]
     return []

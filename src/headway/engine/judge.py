@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
 from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
+from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
@@ -79,11 +80,20 @@ class Judge:
         if state.artifacts != self.graph.artifacts:
             self.graph = ArtifactGraph.over(state.artifacts)
 
-    def all(self) -> dict[str, Reason]:
-        """The reason of every artifact, in dependency order."""
-        for artifact_id in self.shared.order():
+    def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
+        """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
+        for artifact_id in self._order_of(just) if just else self.shared.order():
             self.again(artifact_id)
         return self.reasons
+
+    def _order_of(self, just: Collection[str]) -> list[str]:
+        """These and what they build on, in dependency order, at a cost that depends on them alone."""
+        wanted = set(self.graph.below(just))
+        if not self.shared.chains:
+            return ArtifactGraph.over({a: self.graph[a] for a in wanted}).topological_sort()
+        while more := {stage for a in wanted for stage in self.shared.after(a)} - wanted:
+            wanted |= set(self.graph.below(more))
+        return [a for a in self.shared.order() if a in wanted]
 
     def again(self, artifact_id: str, *, anew: bool = False) -> Reason:
         """Judge one artifact by what is known of its requirements now; `anew`: look at its sources once more."""
@@ -95,7 +105,8 @@ class Judge:
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
         else:
-            done = state.completed.get(artifact_id)
+            done = self.known(artifact_id)
+            made = done is not None and artifact_id in state.made
             self.now.pop(artifact_id, None)
             earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
             reason = judge(
@@ -107,14 +118,21 @@ class Judge:
                 forced=artifact_id in self.forced,
                 interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
             )
+            if made and reason.fresh:
+                reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
             if reason.code in NAMEABLE or reason.code == "adopted_edit":
                 reason = self._named(spec, reason, earlier)
         self.reasons[artifact_id] = reason
         return reason
 
+    def known(self, artifact_id: str) -> Completion | None:
+        """What its paths were last seen to hold: completed, or made and waiting for its gates."""
+        state = self.state
+        return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
+
     def _named(self, spec: ArtifactSpec, reason: Reason, earlier: Iterable[str]) -> Reason:
         """A change of the plan, by the key that changed: the words that `run`, `status` and `why` all use."""
-        done = self.state.completed.get(spec.id)
+        done = self.known(spec.id)
         if self._formerly is None or done is None:
             return reason
         if reason.code != "adopted_edit":
@@ -137,7 +155,7 @@ class Judge:
     def fingerprint(self, artifact_id: str, *, by_hand: bool = False) -> Fingerprint:
         """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
         state = self.state
-        spec, done = state.artifacts[artifact_id], state.completed.get(artifact_id)
+        spec, done = state.artifacts[artifact_id], self.known(artifact_id)
         recipe = self._recipe(spec)
         wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
         self._sources[artifact_id] = sources = self.files.of(spec, state.settings.vars, wrote)
@@ -158,7 +176,9 @@ class Judge:
         return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
 
     def recorded(self, artifact_id: str) -> tuple[Output, ...]:
-        """The outputs that dependents see."""
+        """The outputs that stand at its paths, or should: also those that wait for their gates."""
+        if artifact_id in self.state.made:
+            return self.state.made[artifact_id].outputs
         if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
             return found.outputs
         skip = self.state.skipped.get(artifact_id)
@@ -215,7 +235,7 @@ class Judge:
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
         if spec.make.startswith("live:") and not spec.version and spec.id not in self.functions:
-            done = self.state.completed.get(spec.id)
+            done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         names = (*self.state.settings.env, *spec.env)
         env = {name: self._environ.get(name) for name in names}
@@ -263,7 +283,7 @@ class Judge:
         if stage is not None:
             output = self.output_at(stage, path)
             return output.digest if output is not None else NOTHING
-        done = self.state.completed.get(spec.id)
+        done = self.known(spec.id)
         if done is not None and path in done.fp.before:
             return done.fp.before[path]
         now = self.observer.look(path).digest
@@ -279,7 +299,7 @@ class Judge:
         stages = self.shared.chains.get(path)
         if stages is None:
             return True
-        return next((s for s in reversed(stages) if s in self.state.completed), stages[0]) == artifact_id
+        return next((s for s in reversed(stages) if self.known(s) is not None), stages[0]) == artifact_id
 
     # Outputs.
 
@@ -334,7 +354,7 @@ class Judge:
     def _unrecorded(self, spec: ArtifactSpec, path: str) -> Disk | None:
         """A path at which the artifact never left anything: whatever stands there was there before."""
         stages = self.shared.chains.get(path, ())
-        if path in spec.modifies or any(stage in self.state.completed for stage in stages):
+        if path in spec.modifies or any(self.known(stage) is not None for stage in stages):
             return None
         now = self.observer.look(path.rstrip("/"))
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 
 from headway.core import commands as cmd
 from headway.core.events import Record
-from headway.core.fingerprint import reuse_key
+from headway.core.fingerprint import content_digest, reuse_key
 from headway.core.freshness import Reason
+from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
@@ -23,11 +24,12 @@ Recorder = Callable[[cmd.Command, bool], list[Record]]
 class Keeper:
     """Works on the outputs of one plan."""
 
-    def __init__(self, judge: Judge, record: Recorder) -> None:
+    def __init__(self, judge: Judge, record: Recorder, check: Callable[[ArtifactSpec], tuple[Check, ...]]) -> None:
         self._judge = judge
         self._outputs = judge.outputs
         self._history = judge.history
         self._record = record
+        self._check = check
 
     def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
         """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
@@ -66,6 +68,8 @@ class Keeper:
             return ""
         fp = self._judge.made_from(artifact_id)
         for earlier in self._history.earlier(reuse_key(fp)):
+            if self._is_turned_down(artifact_id, earlier.outputs):
+                continue
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]
             if not all(map(self._outputs.readable, earlier.outputs)):
                 continue
@@ -84,6 +88,8 @@ class Keeper:
                     how="reused",
                     note=note,
                     verified=earlier.verified,
+                    wrote=earlier.wrote,
+                    checks=self._check(self._judge.state.artifacts[artifact_id]),
                 ),
                 False,
             )
@@ -95,8 +101,21 @@ class Keeper:
         spec = self._judge.state.artifacts[artifact_id]
         outputs = self._outputs.capture((*spec.produces, *spec.modifies))
         fp = self._judge.fingerprint(artifact_id, by_hand=True)
-        self._record(cmd.AcceptOutput(id=artifact_id, outputs=outputs, fp=fp, reason=why), False)
+        checks = self._check(spec)
+        verified = bool(spec.verify)  # whoever adopts bytes has asked it
+        self._record(
+            cmd.AcceptOutput(id=artifact_id, outputs=outputs, fp=fp, reason=why, verified=verified, checks=checks),
+            False,
+        )
         return outputs
+
+    def _is_turned_down(self, artifact_id: str, outputs: tuple[Output, ...]) -> bool:
+        """Whether a gate rejected these very bytes: they are not taken over once more."""
+        evidence = self._judge.state.evidence.get(artifact_id)
+        if not evidence:
+            return False
+        content = content_digest(outputs)
+        return any(v.verdict == "REJECT" and v.content == content for v in evidence)
 
     def discard(self, artifact_id: str, reason: Reason) -> None:
         """Set aside what a person wrote at its paths: kept as blobs, and gone from there."""

@@ -9,13 +9,14 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_file
@@ -23,6 +24,9 @@ from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.recipes.command import run_command
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs
+
+EVIDENCE = 4096
+"""How much of what a check prints is recorded: this much of its end."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,7 @@ class Outcome(NamedTuple):
     stderr: str = ""
     verified: bool = False
     retry_after: float | None = None
+    checks: tuple[Check, ...] = ()
 
 
 class Workshop:
@@ -107,7 +112,10 @@ class Workshop:
             else:
                 outputs = tuple(known[path] for path in spec.produces)
             kept = outputs or (self.outputs.keep_text(text),)
-            return said._replace(outputs=kept, verified=checked is not None)
+            asked = self.checks(task.job) if spec.gates else ()
+            if asked and task.job.cancelled():
+                return _failed(said, "cancelled", "The run stopped")
+            return said._replace(outputs=kept, verified=checked is not None, checks=asked)
         except HeadwayError as error:
             return Outcome(spec.id, False, (), error.error_code, str(error).replace("\n", "; "))
         except OSError as error:
@@ -165,6 +173,16 @@ class Workshop:
     def verify(self, job: Job) -> Attempt | None:
         """What the artifact's `verify` says of what is at its paths; None if it has none."""
         return run_command(job, job.spec.verify) if job.spec.verify else None
+
+    def checks(self, job: Job, names: Collection[str] | None = None) -> tuple[Check, ...]:
+        """What the artifact's gates that are commands (or those with these names) say of what is at its paths."""
+        said = []
+        for gate in checks(job.spec, names):
+            attempt = run_command(job, gate.run)
+            printed = (attempt.stdout + attempt.stderr)[-EVIDENCE:].decode("utf-8", "replace").strip()
+            text = printed if attempt.ok else f"{attempt.error}\n{printed}".strip()
+            said.append(Check(gate.name, "APPROVE" if attempt.ok else "REJECT", text, question(gate)))
+        return tuple(said)
 
     def _keep(self, data: bytes) -> str:
         return self.outputs.blobs.put(data) if data else ""

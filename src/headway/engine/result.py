@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -113,6 +113,16 @@ class RunResult(msgspec.Struct, kw_only=True):
             self.decisions.append(Decision(code, [artifact_id], flags))
         else:
             known.artifacts.append(artifact_id)
+
+    def after(self, earlier: Sequence[RunResult]) -> RunResult:
+        """This result, with what earlier runs did on the way to it: one call, several versions of the plan."""
+        for before in reversed(earlier):
+            for name in ("made", "restored", "reused", "accepted"):
+                now = getattr(self, name)
+                now[:0] = [a for a in getattr(before, name) if a not in now and a in self.kept]
+                self.kept = [a for a in self.kept if a not in now]
+            self.duration_ms += before.duration_ms
+        return self
 
     def __str__(self) -> str:
         counts = {"made": self.made, "restored": self.restored, "reused": self.reused, "kept": self.kept}

@@ -20,9 +20,11 @@ from typing import Any
 import msgspec
 
 from headway.core import commands as cmd
+from headway.core.approval import awaits_approval
 from headway.core.events import Record
 from headway.core.fingerprint import MOVED, NOTHING, content_digest, reuse_key
 from headway.core.freshness import EDITS, RESTORABLE, Reason
+from headway.core.gates import Check, missing
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output, State, Step
 from headway.engine.judge import BEFORE, Judge
@@ -38,6 +40,7 @@ from headway.engine.steps import recorded_as, taken_from
 from headway.engine.workers import Workers
 from headway.errors import HeadwayError, Rejected, TryLater, UsageError
 from headway.ledger.lock import FileLock
+from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
 
 EQUAL_ERRORS = 5
@@ -99,7 +102,7 @@ class Run:
         self._show = show
         self._shown = time.monotonic()
         self._boot = boot
-        self._keeper = Keeper(judge, self._record)
+        self._keeper = Keeper(judge, self._record, self._checks)
         self._workshop = Workshop(root, judge.outputs, home)
         self._workers = Workers(jobs, self._workshop.make)
         self._todo: dict[str, Reason] = {}
@@ -112,6 +115,7 @@ class Run:
         self._halted = ""
         self._cancelling = False
         self._retry_after: float | None = None
+        self._words: set[str] = set()
         self._judged = dict(judge.state.artifacts)
         self.result = RunResult(plan_id=self._state.plan_id, run_id=run_id, root=root)
 
@@ -154,7 +158,14 @@ class Run:
         self._queue = Queue(affected, needs=lambda a: (*graph[a].requires, *shared.after(a)), courtesy=shared.courtesy)
         stale: dict[str, str] = {a: reason.code for a, reason in self._todo.items()}
         self._record(
-            cmd.StartRun(run=self._id, stale=stale, jobs=self._jobs, partial=self._options.partial, boot=self._boot),
+            cmd.StartRun(
+                run=self._id,
+                now=now(),
+                stale=stale,
+                jobs=self._jobs,
+                partial=self._options.partial,
+                boot=self._boot,
+            ),
             True,
         )
 
@@ -254,6 +265,9 @@ class Run:
         if claim is not None:
             self._wait(artifact_id, f"claimed by {claim.by}")
             return None
+        if awaits_approval(state, artifact_id):
+            self._wait(artifact_id, str(missing(state, artifact_id)[0]), "approval")
+            return None
         if reason.code in EDITS:
             if not self._answer(artifact_id, reason):
                 return None
@@ -287,7 +301,10 @@ class Run:
         """Whether it could be put back or taken over, must be held, or is somebody else's to make."""
         artifact_id = spec.id
         if reason.code in RESTORABLE and self._keeper.restore(artifact_id):
-            self._settle(artifact_id, "restored", reason)
+            self._arrive(spec, "restored", reason)
+            return True
+        if reason.code == "gates_open":
+            self._ask_gates(spec, reason)
             return True
         if not spec.has_recipe:
             self._wait(artifact_id, f"headway claim {artifact_id}")
@@ -295,7 +312,7 @@ class Run:
         forced = artifact_id in self._judge.forced
         note = self._keeper.reuse(artifact_id, self._id) if not forced and not spec.effects else ""
         if note:
-            self._settle(artifact_id, "reused", reason, note=note)
+            self._arrive(spec, "reused", reason, note=note)
             return True
         if self._state.uncertain.get(artifact_id, 0) and spec.effects and not forced and not _is_idempotent(spec):
             flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
@@ -414,7 +431,7 @@ class Run:
         """What a shared file was before it was first changed: an attempt after this one begins there, too."""
         spec = task.job.spec
         for path in spec.modifies:
-            first = self._judge.stage_before(spec.id, path) is None and spec.id not in self._state.completed
+            first = self._judge.stage_before(spec.id, path) is None and self._judge.known(spec.id) is None
             if first and task.fp.before[path]:
                 step = Step(key="", blob=task.fp.before[path])
                 self._record(cmd.RecordStep(id=spec.id, token=token, name=BEFORE + path, step=step), True)
@@ -423,7 +440,7 @@ class Run:
         """Shared files that were touched end as the newest of their stages left them."""
         for path in sorted(self._judge.displaced):
             stages = self._judge.shared.chains[path]
-            newest = next((stage for stage in reversed(stages) if stage in self._state.completed), None)
+            newest = next((stage for stage in reversed(stages) if self._judge.known(stage) is not None), None)
             broken = any(stage in self._state.failed or stage in self._state.claims for stage in stages)
             output = self._judge.output_at(newest, path) if newest is not None and not broken else None
             if output is not None:
@@ -466,7 +483,7 @@ class Run:
             self._hold(artifact_id, "edit_not_verified", ["--discard-edits"], reason, problem)
             return
         self._keeper.adopt(artifact_id, self._options.reason or "--accept-edits")
-        self._settle(artifact_id, "accepted", reason)
+        self._arrive(self._state.artifacts[artifact_id], "accepted", reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
@@ -549,7 +566,7 @@ class Run:
             reason = self._judge.reasons[outcome.id]
             if not moved:
                 note = f"{outcome.attempts} attempts" if outcome.attempts > 1 else ""
-                self._settle(outcome.id, "made", reason, ms=outcome.ms, note=note)
+                self._arrive(spec, "made", reason, ms=outcome.ms, note=note)
                 return
             path = next(iter(moved.values()))
             self.result.made.append(outcome.id)
@@ -567,6 +584,7 @@ class Run:
             wrote=tuple(wrote),
             stdout=outcome.stdout,
             stderr=outcome.stderr,
+            checks=outcome.checks,
             attempts=outcome.attempts,
         )
         return command, go_on
@@ -648,9 +666,40 @@ class Run:
                     self.result.blocked.setdefault(artifact_id, by)
                 self._block_behind(artifact_id)
 
-    def _wait(self, artifact_id: str, why: str) -> None:
-        """It is somebody else's to make, now or at all; the rest goes on."""
+    # Gates.
+
+    def _checks(self, spec: ArtifactSpec) -> tuple[Check, ...]:
+        """What its gates that are commands say of what is at its paths."""
+        return self._workshop.checks(self._job(spec, "")) if spec.gates else ()
+
+    def _ask_gates(self, spec: ArtifactSpec, reason: Reason) -> None:
+        """It was made before, and waits: what can be asked at once is asked."""
+        open_ = {lack.name for lack in missing(self._state, spec.id)}
+        said = self._workshop.checks(self._job(spec, ""), open_)
+        if said:
+            self._record(cmd.RecordChecks(id=spec.id, checks=said))
+        self._arrive(spec, "kept", reason, note="through its gates")
+
+    def _arrive(self, spec: ArtifactSpec, how: str, reason: Reason, *, ms: int = 0, note: str = "") -> None:
+        """Its bytes are there and recorded: it is as it should be, unless a gate is in the way."""
+        state, artifact_id = self._state, spec.id
+        if not spec.gates or (artifact_id not in state.made and artifact_id not in state.failed):
+            self._settle(artifact_id, how, reason, ms=ms, note=note)
+        elif artifact_id in state.failed:
+            self._lose(artifact_id, state.failed[artifact_id].error, reason, ms)
+        else:
+            lacking = "; ".join(map(str, missing(state, artifact_id)))
+            if how != "kept":
+                getattr(self.result, how).append(artifact_id)
+                self._reporter.finished(artifact_id, how, reason, ms, "waits for its gates")
+            self._judge.reasons[artifact_id] = Reason("gates_open", lacking)
+            self._wait(artifact_id, lacking, "gates")
+
+    def _wait(self, artifact_id: str, why: str, code: str = "") -> None:
+        """It is somebody else's to make, now or at all; the rest goes on. `code`: it is a word that is waited for."""
         self.result.waiting[artifact_id] = why
+        if code:
+            self._words.add(code)
         for dependent in self._queue.give_up(artifact_id):
             if dependent in self._todo:
                 self.result.waiting.setdefault(dependent, f"waits for {artifact_id}")
@@ -717,6 +766,11 @@ class Run:
             result.paused = Pause(self._halted, until)
         elif self._plan_changed():
             result.paused = Pause("plan_changed")
+        elif self._words:
+            first = next(why for why in result.waiting.values() if "headway " in why)
+            result.paused = Pause(
+                "approval" if "approval" in self._words else "gates", "", f"{first.partition(': ')[2]}"
+            )
         self._close()
 
     def _plan_changed(self) -> bool:

@@ -106,17 +106,23 @@ class Session:
         writable: bool = False,
         at: int | None = None,
         execution: SavedExecution | None = None,
+        just: Sequence[str] = (),
     ) -> Judged:
-        """Judge every artifact of a plan, as a run with these options would. Writes nothing."""
+        """Judge every artifact of a plan, as a run with these options would. Writes nothing.
+
+        `just`: only these artifacts, and what they build on.
+        """
         folder = self.store.folder(plan_id)
         if execution is None:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
-        judged = self._judged(execution, options or Options(), functions, writable=writable)
+        judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
-            judged.reasons.update({a: Reason("in_progress") for a in execution.state.claims if a not in dead})
+            judged.reasons.update(
+                {a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons and a not in dead}
+            )
         return judged
 
     def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
@@ -134,6 +140,7 @@ class Session:
         *,
         writable: bool,
         observer: Observer | None = None,
+        just: Sequence[str] = (),
     ) -> Judged:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         seen = observer or Observer(self.root, cache.stats())
@@ -158,7 +165,7 @@ class Session:
         judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
-        judge.all()
+        judge.all(just)
         return Judged(execution, judge, selected)
 
     def _largest(self, state: State) -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headway import stamp
+from headway.core.approval import is_open
 from headway.core.paths import is_glob
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position
@@ -121,7 +122,7 @@ def built(source: str, specs: Iterable[ArtifactSpec], functions: Mapping[str, Ca
 def _all_is_well(judge: Judge) -> bool:
     state = judge.state
     unsure = any(state.artifacts[a].effects for a in state.uncertain if a in state.artifacts)
-    quiet = not (state.claims or state.failed or state.skipped or unsure)
+    quiet = not (state.claims or state.failed or state.skipped or state.made or unsure or is_open(state))
     ended = state.run is None or state.run.status == "completed"
     return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway.core.approval import is_open
 from headway.core.freshness import root_causes
+from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
+from headway.core.state import State
 from headway.engine.session import Judged
 from headway.errors import NotFound
 from headway.projections.saved_execution import content_hash
@@ -16,6 +19,7 @@ def status_document(judged: Judged) -> dict[str, Any]:
     state = judged.execution.state
     done, total = progress(state)
     status = statuses(state)
+    waits = bool(state.made) or is_open(state)
     return {
         "plan_id": state.plan_id,
         "goal": state.goal,
@@ -31,12 +35,19 @@ def status_document(judged: Judged) -> dict[str, Any]:
                 "produces": list(spec.produces),
                 "requires": list(spec.requires),
                 "error": state.failed[a].error if a in state.failed else None,
+                "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
+                "claim": _claim(state, a) if a in state.claims else None,
             }
             for a, spec in state.artifacts.items()
         },
         "progress": {"done": done, "total": total},
         "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
     }
+
+
+def _claim(state: State, artifact_id: str) -> dict[str, Any]:
+    claim = state.claims[artifact_id]
+    return {"by": claim.by, "since": claim.at, "until": claim.lease or None, "token": claim.seq}
 
 
 def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
@@ -57,6 +68,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         ],
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
+        "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
         "elsewhere": _elsewhere(judged, artifact_id),
         "error": {
             "message": failure.error,

@@ -50,7 +50,9 @@ class Workers:
 
     def is_light(self, spec: ArtifactSpec) -> bool:
         """Whether an artifact can be made at once, without a thread: its function was quick so far."""
-        return self._quick.get(spec.make, 0) >= LIGHT_AFTER and not spec.effects and spec.timeout is None
+        return (
+            self._quick.get(spec.make, 0) >= LIGHT_AFTER and not (spec.effects or spec.gates) and spec.timeout is None
+        )
 
     def start(self, task: Task) -> None:
         """Hand over a task."""

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from headway.core import paths
 from headway.core.check import RANGES
-from headway.core.plan import OnEdit
+from headway.core.plan import GateKind, OnEdit
 
 SIZE = r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)?$"
 Kind = Literal[
-    "text", "version", "list", "mapping", "integer", "number", "size", "flag", "choice", "section", "artifacts"
+    "text", "version", "list", "mapping", "integer", "number", "size", "flag", "choice", "section", "gates", "artifacts"
 ]
 
 
@@ -56,6 +56,7 @@ class Key(NamedTuple):
             "flag": "true or false",
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
+            "gates": "a mapping of names to gates",
             "artifacts": "a mapping of ids to artifacts, or a list of artifacts with ids",
         }
         return words.get(self.kind, "text")
@@ -72,6 +73,16 @@ PROFILE_KEYS: Table = {
     "max_concurrent_tasks": Key("integer", "How many artifacts may be made at the same time, if enabled."),
     "council_parallel": Key("flag", "Whether reviewers may work at the same time."),
     "locked": Key("flag", "Whether the profile can no longer be changed."),
+}
+REPLAN_KEYS: Table = {
+    "planner": Key("text", "The Python function that is asked for a better plan: module:function or file.py:function."),
+    "most": Key("integer", "How many new versions there may be before the plan counts as failed."),
+}
+GATE_KEYS: Table = {
+    "kind": Key("choice", "What passes it: a command, or people's words.", choices=get_args(GateKind)),
+    "run": Key("text", "The command of a check; placeholders as in verify."),
+    "by": Key("list", "Whose word counts; without any, anybody's.", "names"),
+    "quorum": Key("integer", "How many of them must approve; of a council the majority, otherwise one."),
 }
 _RETRY = Key("section", "How often a failing recipe is tried, and how long to wait in between.", keys=RETRY_KEYS)
 _TIMEOUT = Key("number", "Seconds after which an attempt is ended.")
@@ -122,6 +133,7 @@ ARTIFACT_KEYS: Table = {
     "tags": _TAGS,
     "constraints": _CONSTRAINTS,
     "files": Key("list", "Files that it is about.", "paths"),
+    "gates": Key("gates", "Named checks that it must pass before it counts as complete.", keys=GATE_KEYS),
     "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
 }
 ID = Key("text", "What it is called.")
@@ -136,6 +148,8 @@ SETTINGS_KEYS: Table = {
     "complexity": _COMPLEXITY,
     "tags": _TAGS,
     "constraints": _CONSTRAINTS,
+    "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
+    "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
     "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
     "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
@@ -192,6 +206,8 @@ def _property(key: Key, name: str) -> dict[str, Any]:
     described = {"description": key.description}
     if key.kind == "section":
         return described | _object(key.keys, within=f"{name}.")
+    if key.kind == "gates":
+        return described | {"type": "object", "additionalProperties": _object(key.keys, within="gates.")}
     if key.kind == "choice":
         return described | {"enum": list(key.choices)}
     if key.kind == "artifacts":

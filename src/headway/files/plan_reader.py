@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 
 from headway.core.check import Problem, size_of
 from headway.core.nearest import Nearest
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Retry, Settings
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
-SECTIONS: Mapping[str, Callable[..., Any]] = {"retry": Retry, "profile": Profile, "integrates": dict}
+SECTIONS: Mapping[str, Callable[..., Any]] = {
+    "retry": Retry,
+    "profile": Profile,
+    "replan": Replanning,
+    "integrates": dict,
+}
 QUOTE = "write it in quotes"
 
 _UNUSABLE: Any = object()
@@ -246,6 +251,21 @@ def _read_section(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     return SECTIONS[spot.key](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
 
 
+def _read_gates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, spot.artifact, "gates.")
+    found = []
+    for name, given in value.items():
+        inner = Spot(spot.artifact, f"gates.{name}", key_line(value, name))
+        if given is not None and not isinstance(given, dict):
+            notes.note("plan.type", f"{inner.label} must be a mapping of {', '.join(key.keys)}", inner)
+            continue
+        said = _read_keys(notes, given or {}, key.keys, spot.artifact, f"{inner.key}.")
+        found.append(Gate(**({"name": name, "kind": "check" if said.get("run") else "review"} | said)))
+    return tuple(found)
+
+
 def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if isinstance(value, dict):
         notes.lost_keys(value, "", "", noun="artifact ")
@@ -290,5 +310,6 @@ _READ: Mapping[Kind, Callable[[Notes, object, Key, Spot], Any]] = {
     "flag": _read_flag,
     "choice": _read_choice,
     "section": _read_section,
+    "gates": _read_gates,
     "artifacts": _read_artifacts,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from headway.core import codec
+from headway.core.approval import is_open
+from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec
 from headway.core.state import ArtifactStatus, Position, State
@@ -53,6 +55,7 @@ def _body(state: State) -> str:
     if state.profile is not None:
         locked = ", locked" if state.profile.locked else ""
         lines.append(f"At most {state.profile.limit} at once{locked}.\n")
+    lines += _standing(state)
     groups: dict[str, list[ArtifactSpec]] = {}
     for spec in state.artifacts.values():
         groups.setdefault(spec.milestone, []).append(spec)
@@ -64,6 +67,21 @@ def _body(state: State) -> str:
     return "\n".join(lines)
 
 
+def _standing(state: State) -> list[str]:
+    """Who approved the plan, and how it came to be what it is."""
+    lines = []
+    if state.refused is not None:
+        lines.append(f"Rejected by {state.refused.by}: {_line(state.refused.reason)}\n")
+    elif state.approval is not None:
+        note = " It has changed since." if is_open(state) else ""
+        lines.append(f"Approved by {state.approval.by} at {state.approval.at} (`{state.approval.hash[:16]}`).{note}\n")
+    return lines + [f"Version {v.version} replaced version {v.parent}: {_line(v.reason)}\n" for v in state.replans]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]
+
+
 def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
     words = [f"- [{MARK[status]}] **{spec.id}**"]
     if spec.description:
@@ -71,6 +89,13 @@ def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
     notes = [] if status in ("complete", "pending") else [status.replace("_", " ")]
     if spec.id in state.failed:
         notes.append(state.failed[spec.id].error.splitlines()[0] if state.failed[spec.id].error else "")
+    if spec.id in state.claims:
+        claim = state.claims[spec.id]
+        notes.append(f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else ""))
+    elif spec.id in state.made:
+        notes.append("waits for " + ", ".join(lack.text for lack in missing(state, spec.id)))
+    if spec.id in state.evidence:
+        notes.append(", ".join(f"{v.gate}: {v.verdict} by {v.by}" for v in state.evidence[spec.id][-5:]))
     if spec.requires:
         notes.append(f"needs {', '.join(spec.requires)}")
     if spec.produces:

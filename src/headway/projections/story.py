@@ -33,6 +33,22 @@ def sentence(record: ev.Record) -> str:
             took = f" in {seconds(event.ms)}" if event.how == "made" else ""
             origin = f" from {event.note}" if event.how == "reused" and event.note else ""
             return f"{event.how} {event.id}{took}{origin}{_tried(event.attempts)}"
+        case ev.ArtifactMade():
+            return f"{event.how} {event.id}, which waits for its gates"
+        case ev.GateRecorded():
+            return f"gate {event.gate} of {event.id}: {event.verdict}{_why(event.text)}"
+        case ev.LeaseExtended():
+            return f"{event.id} is held until {event.lease}"
+        case ev.PlanApproved():
+            return f"plan approved: {event.hash[:16]}{_why(event.note)}"
+        case ev.PlanRejected():
+            return f"plan rejected{_why(event.reason)}"
+        case ev.ReplanBegan():
+            return f"replanning because of {_names(event.failed)}{_why(event.reason)}"
+        case ev.ReplanFailed():
+            return f"replanning came to nothing{_why(event.reason)}"
+        case ev.PlanReplanned():
+            return f"version {event.version} replaces version {event.parent}{_why(event.reason)}"
         case ev.OutputAccepted():
             return f"accepted {event.id}{_why(event.reason)}"
         case ev.ArtifactFailed():

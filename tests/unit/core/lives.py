@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from headway.core import codec
 from headway.core import commands as cmd
+from headway.core.approval import plan_hash
 from headway.core.decide import Rejection, decide
 from headway.core.events import Record
 from headway.core.evolve import apply
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings
+from headway.core.gates import Check, question
+from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Settings
 from headway.core.state import Export, Fingerprint, Output, Position, Proposal, State, Step
 
 IDS = ("a", "b", "c", "d", "e")
@@ -33,10 +35,22 @@ profiles = st.builds(
     locked=st.booleans(),
 )
 settings = st.builds(
-    Settings, vars=st.dictionaries(texts, st.integers() | texts, max_size=2), jobs=st.none() | st.integers(1, 9)
+    Settings,
+    vars=st.dictionaries(texts, st.integers() | texts, max_size=2),
+    jobs=st.none() | st.integers(1, 9),
+    replan=st.none() | st.builds(Replanning, most=st.integers(0, 9)),
 )
+CHECK = Gate(name="lint", kind="check", run="true")
+gates = st.lists(
+    st.sampled_from((CHECK, Gate(name="review"), Gate(name="council", kind="council", by=("x", "y", "z")))),
+    max_size=2,
+    unique_by=lambda gate: gate.name,
+).map(tuple)
+words = st.sampled_from(("APPROVE", "APPROVE", "REJECT", "CONCERNS"))
+checks = st.lists(st.builds(Check, st.just("lint"), words, texts, st.just(question(CHECK))), max_size=1).map(tuple)
 specs = st.builds(
     ArtifactSpec,
+    gates=gates,
     id=ids,
     description=texts,
     milestone=milestones,
@@ -63,6 +77,7 @@ def full_plans(draw: st.DrawFn) -> PlanSpec:
             milestone=draw(milestones),
             requires=draw(st.just(()) | before),
             effects=draw(st.sampled_from(("", "", "external"))),
+            gates=draw(st.just(()) | gates),
         )
         artifacts.append(spec)
     return PlanSpec(goal=draw(texts), artifacts=tuple(artifacts), profile=draw(st.none() | st.none() | profiles))
@@ -105,6 +120,16 @@ def _take(state: State | None, plan: PlanSpec, proposal: Proposal, take: str) ->
     return cmd.TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
 
 
+def _replan(state: State | None, patch: cmd.ChangePlan, drop: bool, current: bool) -> cmd.Command:
+    version = state.version if state else 0
+    said = tuple(state.artifacts) if state and drop else ()
+    return cmd.Replan(change=patch, parent=version if current else version + 1, reason="better", drop=said)
+
+
+def _approve(state: State | None, right: bool) -> cmd.Command:
+    return cmd.ApprovePlan(hash=plan_hash(state) if state and right else "?")
+
+
 def _order(state: State | None, order: list[str]) -> cmd.Command:
     known = state.artifacts if state else {}
     return cmd.ChangePlan(order=tuple(a for a in order if a in known))
@@ -115,7 +140,20 @@ create = _plain(
 )
 work = st.one_of(
     _plain(cmd.StartArtifacts, ids=some_ids, run=runs | st.just("")),
-    _fenced(cmd.CompleteArtifact, outputs=outputs, fp=fingerprints, how=st.sampled_from(("made", "reused"))),
+    _fenced(
+        cmd.CompleteArtifact, outputs=outputs, fp=fingerprints, how=st.sampled_from(("made", "reused")), checks=checks
+    ),
+    _fenced(cmd.ExtendLease, lease=st.just("2026-01-01T00:00:30.000000Z")),
+    _plain(cmd.SweepClaims, now=st.sampled_from(("2026-01-01T00:00:10", "2027-01-01T00:00:00"))),
+    _plain(
+        cmd.RecordVerdict,
+        id=ids,
+        gate=st.sampled_from(("review", "council", "lint", "no")),
+        verdict=words,
+        by=st.sampled_from(("x", "y", "z", "")),
+        text=texts,
+    ),
+    _plain(cmd.RecordChecks, id=ids, checks=checks),
     _fenced(cmd.FailArtifact, error=texts, left=outputs),
     _fenced(cmd.RecordStep, name=texts, step=st.builds(Step, key=texts, value=st.integers())),
     _plain(cmd.SkipArtifacts, ids=some_ids, reason=texts),
@@ -129,6 +167,15 @@ structure = st.one_of(
     _plain(cmd.ChangePlan, goal=st.none() | texts, settings=st.none() | settings),
     _plain(cmd.ChangePlan, add=st.lists(specs, max_size=2).map(tuple), remove=some_ids),
     _plain(cmd.ChangePlan, update=st.lists(specs, max_size=2).map(tuple), remove=some_ids),
+    st.builds(
+        lambda *a: lambda state: _replan(state, *a),
+        st.builds(
+            cmd.ChangePlan, add=st.lists(specs, max_size=1).map(tuple), update=st.lists(specs, max_size=2).map(tuple)
+        )
+        | st.builds(cmd.ChangePlan, remove=some_ids),
+        st.booleans(),
+        st.sampled_from((True, True, False)),
+    ),
     st.permutations(IDS).map(lambda order: lambda state: _order(state, order)),
     st.builds(
         lambda *a: lambda state: _take(state, *a), some_plans, proposals, st.sampled_from(("", "file", "ledger"))
@@ -138,6 +185,11 @@ rare = st.one_of(
     create,
     _plain(cmd.SetProfile, profile=profiles | st.builds(Profile, max_concurrent_tasks=st.integers(-1, 66))),
     _plain(cmd.ResetPlan, reason=texts),
+    _plain(cmd.ResetPlan, reason=texts, ids=some_ids),
+    _plain(cmd.BeginReplan, failed=some_ids),
+    _plain(cmd.EndReplan, reason=texts),
+    _plain(cmd.RejectPlan, reason=texts),
+    st.booleans().map(lambda right: lambda state: _approve(state, right)),
     _plain(cmd.ClosePlan, reason=texts),
     _plain(cmd.RecordExport, export=st.builds(Export, path=texts, at=texts, seq=st.just(1), hash=texts)),
     st.builds(lambda replace, goal: lambda state: _import(state, replace, goal), st.booleans(), texts),
@@ -155,7 +207,10 @@ def _go_on(artifact_id: str, end: str, run: str) -> Intent:
             return cmd.FailArtifact(id=artifact_id, token=held, error="no")
         if end == "release":
             return cmd.ReleaseArtifacts(ids=(artifact_id,), reason="later")
-        return cmd.CompleteArtifact(id=artifact_id, token=held)
+        passed = (Check("lint", "APPROVE", "", question(CHECK)),)
+        return cmd.CompleteArtifact(
+            id=artifact_id, token=held, checks=passed if state.artifacts[artifact_id].gates else ()
+        )
 
     return intend
 

@@ -68,7 +68,8 @@ def test_derived_figures_equal_a_naive_count(intents: list[Intent]) -> None:
                 naive[spec.milestone] = naive.get(spec.milestone, 0) + 1
         assert {m: n for m, n in state.open.items() if n} == naive
         assert not set(state.completed) & set(state.skipped)
-        for aspect in (state.completed, state.failed, state.skipped, state.claims, state.uncertain, state.steps):
+        aspects = (state.completed, state.failed, state.skipped, state.claims, state.uncertain, state.steps)
+        for aspect in (*aspects, state.made, state.evidence):
             assert set(aspect) <= set(state.artifacts)
 
 

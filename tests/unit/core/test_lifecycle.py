@@ -13,13 +13,13 @@ from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import ArtifactStatus, Failure, PlanStatus, State
 from tests.unit.core.lives import Life
 
-DERIVED = {"everything_done", "work_appeared"}
+DERIVED = {"everything_done", "work_appeared", "replans_spent"}
 """What follows from events rather than being one."""
 
 
 @pytest.mark.parametrize(
     ("rows", "words"),
-    [(ARTIFACT_ROWS, {*get_args(ArtifactStatus), "as before"}), (PLAN_ROWS, set(get_args(PlanStatus)))],
+    [(ARTIFACT_ROWS, {*get_args(ArtifactStatus), "as before", "made"}), (PLAN_ROWS, set(get_args(PlanStatus)))],
     ids=["artifact", "plan"],
 )
 def test_the_tables_use_known_words_only(rows: tuple[Row, ...], words: set[str]) -> None:

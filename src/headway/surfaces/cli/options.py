@@ -38,6 +38,18 @@ def at_least(lowest: int, kind: type = int) -> Callable[[str], Any]:
     return number
 
 
+def span(text: str) -> float:
+    """A time in words: 90, 90s, 30m, 2h, 1d; in seconds."""
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}.get(text[-1:].lower())
+    try:
+        seconds = float(text[:-1] if unit is not None else text) * (unit or 1.0)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 366 * 86400:
+        raise argparse.ArgumentTypeError(f"{text} is not a time such as 90s, 30m, 2h or 1d")
+    return seconds
+
+
 def add_by(parser: argparse.ArgumentParser) -> None:
     """--by: every verb that somebody puts their name to takes it."""
     parser.add_argument("--by", default="cli", metavar="NAME", help="who does it, for the record (default: cli)")

@@ -58,6 +58,8 @@ def receipt(result: RunResult, where: str = "") -> str:
 
 def next_command(result: RunResult, where: str = "") -> str:
     """What to type next."""
+    if result.paused is not None and result.paused.code in ("approval", "gates"):
+        return result.paused.resume
     if result.status == "interrupted" or result.paused is not None:
         command = "run"
     elif result.failed or result.decisions:

@@ -1,18 +1,25 @@
-"""Take an artifact in hand, to make it yourself. Finish with headway complete, fail or release."""
+"""Take an artifact in hand, to make it yourself; without an id, the next one.
+
+Finish with headway complete, fail or release. Until then, headway heartbeat keeps it yours.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from headway.life import Life
+from headway.life import LEASE, Life
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_by, add_json, add_plan, add_take, project_of
+from headway.surfaces.cli.options import add_by, add_json, add_plan, add_take, project_of, span
 from headway.surfaces.cli.screen import Screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
+    parser.add_argument("artifact", metavar="ID", nargs="?", help="an artifact, or the path of its output")
+    parser.add_argument(
+        "--lease", type=span, default=LEASE, metavar="TIME", help="how long it stays yours unheard of: 90s, 30m, 2h, 1d"
+    )
+    parser.add_argument("--agent", default="", metavar="NAME", help="without ID: what is for NAME, or for anybody")
     add_by(parser)
     add_plan(parser)
     add_take(parser)
@@ -21,13 +28,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    claimed = Life(work, by=args.by).claim(work.take_in(meant, take=args.take or ""), args.artifact)
+    life, plan_id = Life(work, by=args.by), work.take_in(meant, take=args.take or "")
+    if args.artifact is None:
+        claimed = life.claim_next(meant._replace(plan_id=plan_id, plan=None), agent=args.agent, lease=args.lease)
+    else:
+        claimed = life.claim(plan_id, args.artifact, lease=args.lease)
     screen.answer(claimed)
-    screen.say(f"{claimed['artifact']} is yours, token {claimed['token']}.")
+    screen.say(f"{claimed['artifact']} is yours until {claimed['until']}, token {claimed['token']}.")
     for key in ("description", "contract", "instructions"):
         if claimed[key]:
             screen.say(f"  {key}: {claimed[key]}")
-    for criterion in claimed["acceptance"]:
+    for criterion in (*claimed["acceptance"], *claimed["constraints"]):
         screen.say(f"  - {criterion}")
     where = f"write {', '.join(claimed['produces'])}, then " if claimed["produces"] else ""
     screen.say(f"Next: {where}headway complete {claimed['artifact']}")

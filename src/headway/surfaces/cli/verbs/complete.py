@@ -1,4 +1,4 @@
-"""Finish an artifact that you claimed: its files are read, verified and recorded."""
+"""Finish an artifact that you claimed: its files are read, verified, held against its gates, and recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headway.files.given import read_given
-from headway.life import Life
+from headway.life import Finished, Life
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_by, add_json, add_plan, project_of
 from headway.surfaces.cli.screen import Screen
@@ -27,6 +27,18 @@ def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
     text = read_given(args.file) if args.file else args.text.encode() if args.text is not None else None
     done = Life(work, by=args.by).complete(meant.plan_id, args.artifact, token=args.token, text=text, note=args.note)
-    screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact, "seq": done.seq, "outputs": list(done.outputs)})
-    screen.say(f"{args.artifact} completed (event {done.seq}). Next: headway run")
+    screen.answer({"plan_id": meant.plan_id, **done.to_dict()})
+    show(done, screen)
     return 0
+
+
+def show(done: Finished, screen: Screen) -> None:
+    """What became of an artifact, and what is next."""
+    if done.status == "complete":
+        screen.say(f"{done.artifact} is complete (event {done.completion.seq}). Next: headway run")
+    elif done.status == "failed":
+        screen.say(f"{done.artifact} is rejected. Next: headway why {done.artifact}")
+    else:
+        screen.say(f"{done.artifact} is made (event {done.completion.seq}) and waits:")
+    for lack in done.missing:
+        screen.say(f"  {lack.text}  Next: {lack.command}")

@@ -1,4 +1,4 @@
-"""What can be made now, by whom and why: stale, unclaimed, and with all that it requires up to date."""
+"""What can be made now, by whom and why; and of the rest, what it waits for or is blocked by."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
+SHOWN = 20
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--agent", default="", metavar="NAME", help="only what is for NAME, or for anybody")
     add_plan(parser)
     add_take(parser)
     add_at(parser)
@@ -20,14 +23,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    offers = Life(work, by="cli").next(meant, at=args.at, take=args.take or "")
-    screen.answer({"plan_id": meant.plan_id, "next": [offer.to_dict() for offer in offers]})
-    for offer in offers:
+    found = Life(work, by="cli").next(meant, agent=args.agent, at=args.at, take=args.take or "")
+    screen.answer(found.to_dict())
+    for offer in found.offers:
         how = "headway run" if offer.spec.has_recipe else "headway claim"
         whom = f" (for {offer.spec.agent})" if offer.spec.agent else ""
         screen.say(f"{how} {offer.spec.id}{same_plan(args)}{whom}  {screen.style(offer.reason.text, 'dim')}")
-    if not offers:
-        screen.say(
-            f"Nothing can be made now. headway status{same_plan(args)} says what is done, blocked or in progress."
-        )
+    for artifact_id, error in list(found.failed.items())[:SHOWN]:
+        screen.say(f"{artifact_id} failed: {error}. Next: headway claim {artifact_id}, or headway replan --plan FILE")
+    for artifact_id, by in list(found.blocked.items())[:SHOWN]:
+        screen.say(f"{artifact_id} is blocked by {by}")
+    for artifact_id, why in list(found.waiting.items())[:SHOWN]:
+        screen.say(f"{artifact_id} {_said(why)}")
+    if found.status == "done":
+        screen.say(f"Everything is done: {found.done} of {found.total}.")
     return 0
+
+
+def _said(why: str) -> str:
+    """What it waits for, as the end of a sentence."""
+    if why.startswith("claimed"):
+        return f"is {why}"
+    return why if why.startswith(("waits", "is ")) else f"waits: {why}"

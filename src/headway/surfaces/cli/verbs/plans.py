@@ -3,6 +3,7 @@
 headway plans new FILE      save a plan file, or take in what changed in it
 headway plans list          all plans, newest first
 headway plans show          one plan: its artifacts, their order, how far it is
+headway plans edit          add, set, move or remove artifacts, with a reason
 headway plans diff          what changed in a plan, from one version to another, or between two plans
 headway plans template      a saved plan as a plan file, to begin another with
 headway plans clean         delete plans that are finished, old and nobody's file any more
@@ -24,6 +25,7 @@ from headway.project import Project, Saved
 from headway.projections.saved_execution import SavedExecution
 from headway.projections.story import count, sentence
 from headway.store import Listed
+from headway.surfaces.cli import edits
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_project, at_least, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 
@@ -48,6 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_plan(show)
     add_at(show)
     add_json(show)
+    show.add_argument("--approved", action="store_true", help="what was approved, and how the plan differs from it now")
+    edits.configure(verbs.add_parser("edit", help="add, set, move or remove artifacts, with a reason"))
     _configure_more(verbs)
     close = verbs.add_parser("close", help="put a plan away; headway reset --all opens it again")
     close.add_argument("id", metavar="ID", nargs="?", help="a plan id")
@@ -86,6 +90,7 @@ def run(args: Any, screen: Screen) -> int:
         "new": _new,
         "list": _list,
         "show": _show,
+        "edit": edits.run,
         "diff": _diff,
         "template": _template,
         "clean": _clean,
@@ -181,6 +186,8 @@ def _entry(entry: Listed) -> dict[str, Any]:
 
 def _show(args: Any, screen: Screen) -> int:
     project = project_of(args, screen)
+    if args.approved:
+        return _approved(project, plan_of(args, project), screen)
     execution = project.show(plan_of(args, project), at=args.at)
     problems = project.problems(execution)
     if screen.as_json:
@@ -189,6 +196,34 @@ def _show(args: Any, screen: Screen) -> int:
     _describe(execution, screen)
     _warn(problems, screen)
     return 0
+
+
+def _approved(project: Project, plan_id: str, screen: Screen) -> int:
+    """What was approved, next to what is; exit 75 while an approval is awaited."""
+    from headway.planning import Planning
+
+    found = Planning(project).approved(plan_id)
+    screen.answer(found)
+    approval, changes = found["approval"], found["changes"]
+    if approval is None:
+        screen.say(f"Plan {plan_id} was never approved. Its hash is {found['hash']}.")
+    else:
+        screen.say(f"Approved by {approval['by']} at {approval['at']}: {approval['payload_hash']}")
+        screen.say(f"Now:      {found['hash']}" + ("" if found["drift_detected"] else ", the same"))
+    if found["rejected"]:
+        screen.say(f"Rejected by {found['rejected']['by']}: {found['rejected']['reason']}")
+    for word in ("added", "removed"):
+        for artifact_id in changes[word] if changes else ():
+            screen.say(f"  {word} {artifact_id}")
+    for artifact_id, fields in {**changes["modified"], "the plan": changes["settings"]}.items() if changes else ():
+        for field in fields:
+            was, now = (_short(str(field[word])) or "nothing" for word in ("was", "now"))
+            screen.say(f"  {artifact_id}: {field['key']} was {was}, is {now}")
+    if found["drift_detected"] is True and changes is None:
+        screen.say("What was approved is not in this ledger, so what changed is unknown.")
+    if found["awaits_approval"]:
+        screen.say(f"Next: headway approve --hash {found['hash'][:16]} --plan-id {plan_id}")
+    return 75 if found["awaits_approval"] else 0
 
 
 def _describe(execution: SavedExecution, screen: Screen) -> None:

@@ -54,6 +54,8 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         stale = found["freshness"] == "stale"
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
+        if found["missing"] and not found["error"]:
+            text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
         style = "red" if found["error"] else "dim"
         screen.say(f"  {sign} {artifact_id:<{width}}  {screen.style(text, style)}".rstrip())
     if not whole:

@@ -1,0 +1,80 @@
+"""What every rule uses: how a command is refused, and the refusals that several rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from headway.core import events as ev
+from headway.core.plan import ArtifactSpec, Value
+from headway.core.state import State
+
+Events = list[ev.Event]
+
+LONGEST = 256 * 1024
+"""The most characters of one text in a ledger; more belongs in a file."""
+
+
+class Rejection(Value):
+    """Why a command is refused, and what to do. State is unchanged.
+
+    `usage`: the command is wrong; `decision`: somebody must choose; `later`: it may well be right in a while.
+    """
+
+    code: str
+    message: str
+    facts: dict[str, Any] = {}
+    hint: str = ""
+    kind: Literal["usage", "decision", "later"] = "decision"
+
+
+def unknown(state: State, ids: Sequence[str]) -> Rejection:
+    """Something is named that the plan does not have."""
+    return Rejection(
+        kind="usage",
+        code="artifact.unknown",
+        message=f"There is no artifact {ids[0]} in plan {state.plan_id}",
+        facts={"unknown": ", ".join(ids[:10])},
+        hint=f"headway plans show {state.plan_id} lists them",
+    )
+
+
+def held(state: State, artifact_id: str, hint: str) -> Rejection:
+    """Somebody is making it now."""
+    claim = state.claims[artifact_id]
+    return Rejection(
+        kind="later",
+        code="claim.held",
+        message=f"Artifact {artifact_id} is being made now",
+        facts={"by": claim.by, **({"until": claim.lease} if claim.lease else {})},
+        hint=hint,
+    )
+
+
+def too_long(**texts: str) -> Rejection | None:
+    """A text that does not belong in a ledger."""
+    for name, text in texts.items():
+        if len(text) > LONGEST:
+            return Rejection(
+                kind="usage",
+                code="text.long",
+                message=f"{name} is too long for the record",
+                facts={"characters": len(text), "at most": LONGEST},
+                hint="put it into a file, and name the file",
+            )
+    return None
+
+
+def overlong(specs: Sequence[ArtifactSpec]) -> Rejection | None:
+    """The same for what artifacts say of themselves."""
+    for spec in specs:
+        size = len(spec.description) + len(spec.contract) + len(spec.instructions) + len(spec.run) + len(spec.verify)
+        if size + sum(map(len, (*spec.acceptance, *spec.constraints, *spec.tags))) > LONGEST:
+            return Rejection(
+                kind="usage",
+                code="text.long",
+                message=f"Artifact {spec.id} says too much for the record",
+                facts={"at most, in characters": LONGEST},
+                hint="put it into a file, and name the file under sources",
+            )
+    return None

@@ -1,0 +1,269 @@
+"""Rules about work: runs, claims, what comes of an attempt, and the gates that it has to pass."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headway.core import commands as cmd
+from headway.core import events as ev
+from headway.core.approval import awaits_approval, in_force
+from headway.core.decide.base import Events, Rejection, held, too_long, unknown
+from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
+from headway.core.ids import foreign_name
+from headway.core.lifecycle import allowed, is_done, recorded_status, stage_of
+from headway.core.state import State
+
+
+def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
+    """Begin a run, and give back what nobody holds any more."""
+    dead = tuple(a for a, claim in state.claims.items() if claim.run and claim.run != command.run)
+    events: Events = [ev.ArtifactReleased(ids=dead, reason="its run ended without a word")] if dead else []
+    events += _expired(state, command.now)
+    because: dict[str, list[str]] = {}
+    for artifact_id, code in command.stale.items():
+        because.setdefault(code, []).append(artifact_id)
+    events.append(
+        ev.RunStarted(
+            run=command.run,
+            because={code: tuple(ids) for code, ids in because.items()},
+            jobs=command.jobs,
+            partial=command.partial,
+            boot=command.boot,
+        )
+    )
+    return events
+
+
+def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
+    """End the run that is under way."""
+    if state.run is None or state.run.id != command.run or state.run.status != "running":
+        return Rejection(
+            kind="usage",
+            code="run.none",
+            message=f"Run {command.run} is not under way",
+            hint="headway status",
+        )
+    held = tuple(a for a, claim in state.claims.items() if claim.run == command.run)
+    events: Events = [ev.ArtifactReleased(ids=held, reason=command.reason or "the run ended")] if held else []
+    if command.status == "completed":
+        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored))
+    elif command.status == "failed":
+        events.append(
+            ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept, restored=command.restored)
+        )
+    else:
+        events.append(
+            ev.RunPaused(
+                run=command.run,
+                reason=command.reason,
+                code=command.code,
+                until=command.until,
+                kept=command.kept,
+                restored=command.restored,
+            )
+        )
+    return events
+
+
+def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
+    """Claim artifacts whose time has come."""
+    ids = tuple(dict.fromkeys(command.ids))
+    strangers = [a for a in ids if a not in state.artifacts]
+    if strangers:
+        return unknown(state, strangers)
+    limit = state.profile.limit if state.profile is not None else None
+    if limit is not None and len(state.claims) + len(ids) > limit:
+        return Rejection(
+            kind="later",
+            code="profile.limit",
+            message=f"The profile allows {limit} at once",
+            facts={
+                "in progress": ", ".join(list(state.claims)[:10]) or "none",
+                "asked for": len(ids),
+            },
+            hint="wait until one of them is done",
+        )
+    guarded = in_force(state)
+    for artifact_id in ids:
+        if not allowed(stage_of(state, artifact_id), ev.ArtifactStarted.type):
+            claim = state.claims[artifact_id]
+            return Rejection(
+                kind="later",
+                code="claim.held",
+                message=f"Artifact {artifact_id} is being made already",
+                facts={"by": claim.by, "since": claim.at, **({"until": claim.lease} if claim.lease else {})},
+                hint=f"headway why {artifact_id}",
+            )
+        if command.seen and _newest(state, artifact_id) != command.seen.get(artifact_id):
+            return Rejection(
+                kind="later",
+                code="artifact.moved",
+                message=f"Artifact {artifact_id} was made since you looked",
+                facts={"by event": _newest(state, artifact_id)},
+                hint=f"headway why {artifact_id}",
+            )
+        if guarded and awaits_approval(state, artifact_id):
+            return awaits(state, artifact_id)
+        waiting = [
+            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_foreign(state, r)
+        ]
+        if waiting:
+            return Rejection(
+                kind="later",
+                code="artifact.waiting",
+                message=f"Artifact {artifact_id} requires what is not done",
+                facts={"waits for": ", ".join(waiting)},
+                hint=f"headway run {waiting[0]}",
+            )
+    starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in ids)
+    return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
+
+
+def _is_foreign(state: State, required: str) -> bool:
+    """Another plan answers for it: whoever starts looks there."""
+    return required not in state.artifacts and foreign_name(required) is not None
+
+
+def _newest(state: State, artifact_id: str) -> int:
+    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    return done.seq if done is not None else 0
+
+
+def awaits(state: State, artifact_id: str) -> Rejection:
+    """Nobody has approved it as it is."""
+    refused = state.refused
+    return Rejection(
+        kind="later",
+        code="approval.awaited",
+        message=f"Artifact {artifact_id} waits for the plan's approval",
+        facts={"rejected": f"{refused.reason} ({refused.by})"} if refused is not None else {},
+        hint=f"headway plans show {state.plan_id} --approved, then headway approve --plan-id {state.plan_id}",
+    )
+
+
+def _fenced(state: State, artifact_id: str, token: int) -> Rejection | None:
+    if artifact_id not in state.artifacts:
+        return unknown(state, [artifact_id])
+    claim = state.claims.get(artifact_id)
+    if claim is not None and claim.seq == token:
+        return None
+    ended = state.uncertain.get(artifact_id) == token
+    return Rejection(
+        code="claim.lost",
+        message=f"Artifact {artifact_id} is no longer yours",
+        facts={
+            "your token": token,
+            **({"your claim": "its lease ran out, or it was given back"} if ended else {}),
+            "its holder": f"{claim.by or '?'} (token {claim.seq})" if claim else "nobody",
+            "status": recorded_status(state, artifact_id),
+        },
+        hint=f"headway why {artifact_id}; claim it again if it still has to be made",
+    )
+
+
+def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
+    """Record what an attempt made; with gates, it is complete only when it has passed them."""
+    lost = _fenced(state, command.id, command.token) or (too_long(note=command.note) if command.note else None)
+    if lost:
+        return lost
+    if state.artifacts[command.id].gates:
+        return gated_completion(state, command)
+    completed = ev.ArtifactCompleted(
+        id=command.id,
+        token=command.token,
+        outputs=command.outputs,
+        fp=command.fp,
+        how=command.how,
+        ms=command.ms,
+        verified=command.verified,
+        external=command.external,
+        tier=command.tier,
+        note=command.note,
+        wrote=command.wrote,
+        stdout=command.stdout,
+        stderr=command.stderr,
+        attempts=command.attempts,
+        integrates=state.artifacts[command.id].integrates,
+    )
+    return [completed, *milestones(state, [command.id])] if state.open else [completed]
+
+
+def accept(state: State, command: cmd.AcceptOutput) -> Events | Rejection:
+    """What is on disk counts, once it has passed its gates."""
+    if command.id not in state.artifacts:
+        return unknown(state, [command.id])
+    if not allowed(stage_of(state, command.id), ev.OutputAccepted.type):
+        return held(state, command.id, "wait until it is done")
+    if refusal := too_long(reason=command.reason):
+        return refusal
+    if state.artifacts[command.id].gates:
+        return gated_acceptance(state, command)
+    accepted = ev.OutputAccepted(
+        id=command.id, outputs=command.outputs, fp=command.fp, reason=command.reason, verified=command.verified
+    )
+    return [accepted, *milestones(state, [command.id])]
+
+
+def fail(state: State, command: cmd.FailArtifact) -> Events | Rejection:
+    """Record that an attempt failed."""
+    lost = _fenced(state, command.id, command.token) or too_long(error=command.error)
+    return lost or [ev.ArtifactFailed(**msgspec.structs.asdict(command))]
+
+
+def step(state: State, command: cmd.RecordStep) -> Events | Rejection:
+    """Record a finished part of an attempt."""
+    lost = _fenced(state, command.id, command.token)
+    return lost or [ev.StepRecorded(id=command.id, name=command.name, step=command.step)]
+
+
+def skip(state: State, command: cmd.SkipArtifacts) -> Events | Rejection:
+    """Decide that artifacts are not made."""
+    strangers = [a for a in command.ids if a not in state.artifacts]
+    if strangers:
+        return unknown(state, strangers)
+    if not command.reason.strip():
+        return Rejection(kind="usage", code="skip.reason", message="Skipping needs a reason", hint="--reason TEXT")
+    claimed = [a for a in command.ids if a in state.claims]
+    if claimed:
+        return held(state, claimed[0], "wait until it is done")
+    if refusal := too_long(reason=command.reason):
+        return refusal
+    ids = tuple(a for a in dict.fromkeys(command.ids) if allowed(stage_of(state, a), ev.ArtifactSkipped.type))
+    return [ev.ArtifactSkipped(ids=ids, reason=command.reason), *milestones(state, ids)] if ids else []
+
+
+def release(state: State, command: cmd.ReleaseArtifacts) -> Events | Rejection:
+    """Give claims up."""
+    refusal = too_long(reason=command.reason)
+    if refusal is not None:
+        return refusal
+    ids = tuple(
+        a for a in dict.fromkeys(command.ids) if a in state.claims and command.token in (0, state.claims[a].seq)
+    )
+    return [ev.ArtifactReleased(ids=ids, reason=command.reason)] if ids else []
+
+
+def preserve(state: State, command: cmd.PreserveEdit) -> Events | Rejection:
+    """Record that somebody's bytes were kept."""
+    if command.id not in state.artifacts:
+        return unknown(state, [command.id])
+    return [ev.EditPreserved(id=command.id, outputs=command.outputs)]
+
+
+# Leases.
+
+
+def extend(state: State, command: cmd.ExtendLease) -> Events | Rejection:
+    """Whoever holds the claim is still at it: nobody may sweep it before then."""
+    lost = _fenced(state, command.id, command.token)
+    return lost or [ev.LeaseExtended(id=command.id, token=command.token, lease=command.lease)]
+
+
+def sweep(state: State, command: cmd.SweepClaims) -> Events | Rejection:
+    """Give back what its holders have not been heard of for too long."""
+    return _expired(state, command.now)
+
+
+def _expired(state: State, now: str) -> Events:
+    ids = tuple(a for a, claim in state.claims.items() if claim.lease and claim.lease < now)
+    return [ev.ArtifactReleased(ids=ids, reason="its lease ran out")] if ids else []
