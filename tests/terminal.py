@@ -114,8 +114,12 @@ class Terminal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            self.process.terminate()  # so that it ends what it has started
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         os.close(self._master)
 
     def until(self, seen: Callable[[str], object]) -> str:

@@ -84,7 +84,8 @@ def test_a_run_is_a_claimant_like_any_other(tmp_path: Path) -> None:
     crew = Crew(
         tmp_path / "project",
         "id: p\ngoal: g\nartifacts:\n"
-        '  slow: {produces: slow.txt, run: "while [ ! -e go ]; do sleep 0.02; done; echo x > {output}"}\n'
+        "  slow:\n    produces: slow.txt\n"
+        '    run: "for n in $(seq 600); do [ -e go ] && break; sleep 0.05; done; echo x > {output}"\n'
         '  quick: {produces: quick.txt, run: "echo x > {output}"}\n'
         '  lost: {produces: lost.txt, run: "echo x > {output}"}\n',
     )

@@ -207,7 +207,7 @@ def test_a_later_rejection_takes_back_what_was_complete_and_concerns_do_not(crew
 
 def test_work_that_waits_survives_a_kill_and_an_export(crew: Crew, tmp_path: Path) -> None:
     """Its bytes, its evidence and what is missing are in the ledger and in the checkpoint."""
-    script = "while :; do sleep 0.05; done"
+    script = "sleep 60"
     slow = PLAN + f'  slow:\n    produces: slow.txt\n    run: "{script}"\n'
     crew.write("headway.yaml", slow.replace("cat facts.txt", "cat facts.txt facts.txt"))
     process = subprocess.Popen(

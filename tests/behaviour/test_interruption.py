@@ -147,7 +147,8 @@ def test_a_second_run_is_told_who_is_at_it(tmp_path: Path) -> None:
     """Exit 75, naming the process; nothing is made twice."""
     (tmp_path / "headway.yaml").write_text(
         "id: p\ngoal: g\nartifacts:\n"
-        "  a: {produces: a.txt, run: 'echo x >> began; while ! test -f go; do sleep 0.02; done; echo a > {output}'}\n"
+        "  a: {produces: a.txt, run: 'echo x >> began; "
+        "for n in $(seq 600); do test -f go && break; sleep 0.05; done; echo a > {output}'}\n"
     )
     first = start(tmp_path)
     assert soon((tmp_path / "began").exists)
@@ -163,7 +164,8 @@ def test_status_can_be_asked_while_a_run_is_on(tmp_path: Path) -> None:
     """Reading takes no lock; the last run's plan can be changed meanwhile, except what is being made."""
     plan = (
         "id: p\ngoal: g\nartifacts:\n"
-        "  a: {produces: a.txt, run: 'touch began; while ! test -f go; do sleep 0.02; done; echo a > {output}'}\n"
+        "  a: {produces: a.txt, run: 'touch began; "
+        "for n in $(seq 600); do test -f go && break; sleep 0.05; done; echo a > {output}'}\n"
         "  b: {requires: [a], produces: b.txt, run: 'echo b > {output}'}\n"
     )
     (tmp_path / "headway.yaml").write_text(plan)

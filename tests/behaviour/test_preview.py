@@ -452,6 +452,27 @@ def test_whoever_sits_there_is_asked(tmp_path: Path) -> None:
         assert (on_terminal("run", cwd=tmp_path, typed=answer)[0], (tmp_path / "a.txt").exists()) == (code, made)
 
 
+def test_whoever_is_asked_may_leave(tmp_path: Path) -> None:
+    """One Ctrl-C at the question ends it: nothing was started, so there is nothing to finish first."""
+    import pty
+    import signal
+
+    (tmp_path / "headway.yaml").write_text(PLANNED)
+    ours, theirs = pty.openpty()
+    command = [str(Path(sys.executable).with_name("headway")), "run"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    seen = b""
+    while b"[y/N]" not in seen:
+        seen += os.read(ours, 4096)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    os.close(ours)
+    assert not (tmp_path / "a.txt").exists()
+
+
 def on_terminal(*words: str, cwd: Path, typed: str = "", **environ: str) -> tuple[int, str]:
     """The real command on a pty; its exit code, and what was to be seen."""
     import pty

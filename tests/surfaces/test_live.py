@@ -21,7 +21,7 @@ from headway.surfaces.cli import live
 from headway.surfaces.cli.screen import Screen
 from tests.terminal import Terminal
 
-WAIT = "while [ ! -e go ]; do sleep 0.02; done"
+WAIT = "n=0; while [ ! -e go ] && [ $n -lt 1200 ]; do sleep 0.05; n=$((n + 1)); done"  # not for ever, whatever fails
 PLAN = """\
 id: book
 goal: A book

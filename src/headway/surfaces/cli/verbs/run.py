@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from headway.engine.result import Options
@@ -89,7 +90,7 @@ def run(args: Any, screen: Screen) -> int:
             functions=meant.functions,
             stop=asked.why,
             execution=meant.execution,
-            agree=_ask(screen, args),
+            agree=_ask(screen, args, asked),
             warn=lambda text: screen.note(
                 screen.style(f"{text}. headway plans show{same_plan(args)} shows it.", "yellow", err=True)
             ),
@@ -158,7 +159,7 @@ def _next(preview: PlanPreview) -> str:
     return f"{first}Next: headway run"
 
 
-def _ask(screen: Screen, args: Any) -> Callable[[Question], bool]:
+def _ask(screen: Screen, args: Any, signals: _Signals) -> Callable[[Question], bool]:
     """Ask whoever sits there; where nobody does, say what would agree."""
 
     def agree(question: Question) -> bool:
@@ -166,7 +167,8 @@ def _ask(screen: Screen, args: Any) -> Callable[[Question], bool]:
         if not screen.can_ask:
             screen.note(f"{text} Nothing was started. headway run -n{same_plan(args)} shows it; --yes agrees.")
             return False
-        agreed = screen.ask(f"{text} Make it now? [y/N] ")
+        with signals.at_once():
+            agreed = screen.ask(f"{text} Make it now? [y/N] ")
         if not agreed:
             screen.note(f"Nothing was started. headway run -n{same_plan(args)} shows it.")
         return agreed
@@ -179,10 +181,20 @@ class _Signals:
 
     def __init__(self) -> None:
         self._why = ""
+        self._patient = True
         self._before: dict[int, Any] = {}
 
     def why(self) -> str:
         return self._why
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """While somebody is asked there is nothing to finish first."""
+        self._patient = False
+        try:
+            yield
+        finally:
+            self._patient = True
 
     def __enter__(self) -> None:
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, no exit code is told
@@ -198,6 +210,6 @@ class _Signals:
             signal.signal(number, handler)
 
     def _ask(self, why: str) -> None:
-        if self._why:
+        if self._why or not self._patient:
             raise KeyboardInterrupt
         self._why = why
