@@ -6,6 +6,7 @@ is remembered between two reads belongs to this object alone, so that no project
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -97,6 +98,8 @@ class Dag:
         plan_id = execution.plan_id
         with self.folder.locked():
             index = self._index_to_change()
+            if index is None and self._is_first(plan_id):
+                index = self._empty_index()
             if index is None:
                 self._rebuild()
                 index = self._written()
@@ -109,6 +112,20 @@ class Dag:
         for listener in list(self._listeners):
             listener(update)
         return entry
+
+    def _is_first(self, plan_id: str) -> bool:
+        """Whether the project has no other goal, now or earlier: then there is nothing to read."""
+        return self.store.ids() == [plan_id] and not self._orphans({plan_id})
+
+    def _empty_index(self) -> DagIndex:
+        return DagIndex(
+            version=VERSION,
+            project_id=self.project_id,
+            last_updated=now(),
+            summary=Summary(),
+            goals=[],
+            recent_artifacts=[],
+        )
 
     def _written(self) -> DagIndex:
         index = self.folder.read_index()
@@ -212,6 +229,8 @@ class Dag:
         """A run that ended without a word is written down as what it is."""
         with suppress(HeadwayError, OSError):
             execution = self.store.folder(plan_id).load()
+            if execution is None:  # it was deleted since
+                self.folder.unmark(plan_id)
             if execution is None or not self._is_crashed(execution):
                 return
             known = next((e for e in index.goals if e.id == plan_id), None)
@@ -265,7 +284,7 @@ class Dag:
 
     def _goal_or_none(self, goal_id: str) -> GoalDetail | None:
         with suppress(HeadwayError):
-            return self.folder.read_goal(goal_id) or self.goal(goal_id)
+            return self.goal(goal_id)
         return None
 
     # Reading.
@@ -414,14 +433,7 @@ class Dag:
             if goal is not None:
                 details.append(goal)
         dropped = compact(details, orphans, compact_before) if compact_before else 0
-        index = DagIndex(
-            version=VERSION,
-            project_id=self.project_id,
-            last_updated=now(),
-            summary=Summary(),
-            goals=[],
-            recent_artifacts=[],
-        )
+        index = self._empty_index()
         details.sort(key=lambda goal: (goal.created_at, goal.id))
         edges: list[Edge] = []
         recent: list[Recent] = []
@@ -520,8 +532,6 @@ class Dag:
 
     def _read_output(self, output: Output) -> bytes | None:
         """An output as it was made: from its file if that still has the digest, else from its blob."""
-        import hashlib
-
         with suppress(OSError), open(os.path.join(self.root, output.path), "rb") as file:
             data = file.read()
             if hashlib.sha256(data).hexdigest() == output.digest:
