@@ -20,6 +20,8 @@ import pytest
 from headway.project import Project
 from tests.surfaces.mcp_clients import PLAN, TOKEN, Served, command, in_memory, over_http, over_stdio, play, serving
 
+pytestmark = pytest.mark.slow  # every test starts processes, most of which import the protocol's library
+
 TWO = {"id": "p", "goal": "g", "artifacts": {"one": {"produces": ["one.txt"]}, "two": {}}}
 
 KILLED = """
