@@ -76,6 +76,15 @@ def play(story: Callable[[], Awaitable[T]]) -> T:
     return anyio.run(bounded)
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what somebody else does by themselves."""
+    for _ in range(6000):
+        if condition():
+            return
+        await anyio.sleep(0.02)
+    raise AssertionError("it did not happen")
+
+
 @asynccontextmanager
 async def in_memory(root: Path, *, mode: str = "auto", **options: Any) -> AsyncIterator[Agent]:
     """The server in this process, for one client."""

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp import MCPError
 
 from headway.briefing import ANSWER, BRIEFING
 from headway.project import Project
-from tests.surfaces.mcp_clients import PLAN, Agent, in_memory, play
+from tests.surfaces.mcp_clients import PLAN, Agent, in_memory, play, until
 
 SCHEMA = 4000
 """The most tokens that the lean tools may cost with every conversation."""
@@ -212,7 +213,6 @@ def test_what_cannot_be_is_refused_with_the_reason_and_changes_nothing(
 
 def test_a_flood_of_calls_is_refused_and_the_rest_is_answered(tmp_path: Path) -> None:
     """More at once than a connection may have: some are told to wait, none is lost, and the server goes on."""
-    import anyio
 
     async def story() -> None:
         async with in_memory(tmp_path) as agent:
@@ -260,6 +260,29 @@ def test_what_takes_long_is_answered_with_a_ticket_and_reports_its_progress(tmp_
     assert any("outline" in words for words in told)
 
 
+def _run_status(root: Path) -> str:
+    run = Project(root).show("p").state.run
+    return run.status if run is not None else ""
+
+
+def test_a_run_pauses_when_its_client_goes_and_goes_on_with_the_next(tmp_path: Path) -> None:
+    """What was made stays made; what was being made is made again."""
+    slow = {"run": "echo x > {output}; touch begun; while [ ! -e go ]; do sleep 0.05; done"}
+    plan = {"id": "p", "goal": "g", "artifacts": {"slow": slow | {"produces": ["slow.txt"]}}}
+
+    async def story() -> None:
+        async with in_memory(tmp_path, patience=0.1) as agent:
+            await agent.do("save_plan", plan=plan)
+            assert (await agent.do("run"))["status"] == "running"
+            await until((tmp_path / "begun").exists)
+        await until(lambda: _run_status(tmp_path) == "paused")
+        (tmp_path / "go").touch()
+        async with in_memory(tmp_path) as agent:
+            assert (await agent.do("run"))["made"] == ["slow"]
+
+    play(story)
+
+
 def test_resources_and_prompts_tell_the_same(tmp_path: Path) -> None:
     """The plan, plan.md, the log, an artifact; how to plan and how to work; what is not there is an error."""
 
@@ -296,7 +319,6 @@ def test_subscribers_are_told_when_a_plan_moves(tmp_path: Path) -> None:
         async with in_memory(tmp_path) as agent, in_memory(tmp_path, by="other") as other:
             await agent.do("save_plan", plan=PLAN)
             async with agent.client.listen(resource_subscriptions=["headway://plans/p/log"]) as heard:
-                import anyio
 
                 async def work() -> None:
                     for number in range(100):
@@ -360,8 +382,6 @@ async def _finish(agent: Agent) -> None:
 
 def test_four_clients_on_one_plan_make_everything_once(tmp_path: Path) -> None:
     """Each artifact is completed by exactly one of them."""
-    import anyio
-
     artifacts = {f"a{n}": {"requires": [f"a{n - 4}"] if n >= 4 else []} for n in range(24)}
 
     async def story() -> None:

@@ -27,8 +27,9 @@ MOST_CALLS = 16
 class Seat:
     """One connection and its desk."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, name: str = "") -> None:
         self.desk = desk
+        self.name = name
         self.calls = 0
         self.requests = 0
         self.had_stream = False
@@ -48,6 +49,7 @@ class Room:
         self._mutex = threading.Lock()
         self._over = threading.Event()
         self._own = "" if shared else os.urandom(6).hex()
+        self._strangers = Seat(desk("", ""))
 
     def __enter__(self) -> Room:
         threading.Thread(target=self._keep, name="headway-claims", daemon=True).start()
@@ -66,12 +68,15 @@ class Room:
         with self._mutex:
             found = self._seats.get(key)
             if found is None:
-                found = self._seats[key] = Seat(self._make(key, name))
+                found = self._seats[key] = Seat(self._make(key, name), name)
+            elif name and not found.name:  # a session is there before anybody says who it is
+                found.name, found.desk.by = name, self._make("", name).by
             return found
 
     @contextmanager
     def call(self, seat: Seat) -> Iterator[None]:
         """A call under way; a flood of them is refused."""
+        seat = seat if seat in self._seats.values() else self._strangers
         with self._mutex:
             if seat.calls >= MOST_CALLS:
                 raise TryLater(

@@ -110,7 +110,7 @@ def _build(
                     yield room
                 finally:
                     rooms.remove(room)
-                    room.tickets.close("its client is gone")
+                    room.tickets.close()
                     group.cancel_scope.cancel()
 
     made = [_tool(spec, frozenset(s.name for s in specs)) for spec in specs]

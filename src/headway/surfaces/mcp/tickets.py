@@ -110,11 +110,11 @@ class Tickets:
             return {"ticket": job.id, "status": "running", "done": job.progress.done, "total": job.progress.total}
         return job.future.result()
 
-    def close(self, why: str) -> None:
+    def close(self) -> None:
         """Runs are asked to pause; a completion that is being recorded is let finish."""
-        self._closing = why
+        self._closing = "interrupted"
         self._pool.shutdown(wait=False)
 
     def closing(self) -> str:
-        """Why the server ends, or "" while it does not."""
+        """Why runs are to pause, or "" while they are not."""
         return self._closing
