@@ -205,3 +205,16 @@ def test_who_goes_on_is_told_from_the_ledger(crew: Crew) -> None:
     with pytest.raises(HeadwayError) as caught:
         tester.who([{"agent": 3}])
     assert caught.value.error_code == "arbiter.history"
+
+
+def test_people_leave_and_read_notes_too(crew: Crew, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the command line as by the protocol: a heartbeat with a note, and whoever claims it next reads it."""
+    from headway.surfaces.cli.main import main
+
+    where = ["--project", str(crew.root), "--plan-id", "p"]
+    assert main(["claim", "one", "--by", "ann", *where]) == 0
+    assert main(["heartbeat", "one", "--by", "ann", "--note", "half of it", *where]) == 0
+    assert main(["release", "one", "--by", "ann", "--reason", "lunch", *where]) == 0
+    capsys.readouterr()
+    assert main(["claim", "one", "--by", "bob", *where]) == 0
+    assert "it continues the work of ann: half of it" in capsys.readouterr().out
