@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -538,6 +539,12 @@ class Desk:
                 self._life().leave(plan_id, tokens, grace=GRACE)
             except HeadwayError:  # whoever comes next finds the process gone
                 continue
+
+    def sweep(self) -> None:
+        """What was left, and nobody came back for, is given back; its notes stay."""
+        for plan_id in {plan_id for plan_id, _, _ in self._all_held()}:
+            with suppress(HeadwayError):  # whoever wants it sweeps it then
+                self._life().sweep(plan_id)
 
     def _keep(self, plan_id: str, artifact_id: str, token: int) -> None:
         if self._holder:

@@ -61,6 +61,18 @@ def test_a_claim_outlasts_its_connection_and_is_released_with_its_note(crew: Cre
     assert caught.value.error_code == "claim.lost"
 
 
+def test_what_nobody_came_back_for_is_given_back(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that goes on does that for a client that went; the note stays."""
+    monkeypatch.setattr("headway.desk.GRACE", 0.01)
+    first = desk(crew, "ann")
+    first.claim("one")
+    first.note("one", "half")
+    first.leave()
+    time.sleep(0.02)
+    first.sweep()
+    assert (crew.state.claims, crew.state.notes["one"].text) == ({}, "half")
+
+
 def test_notes_are_gone_when_the_artifact_is_done(crew: Crew) -> None:
     """They are about work under way."""
     ann = desk(crew, "ann")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from headway.desk import RENEWED, Desk
+from headway.desk import GRACE, RENEWED, Desk
 from headway.errors import TryLater
 from headway.surfaces.mcp.tickets import Tickets
 
@@ -50,6 +50,7 @@ class Room:
         self._over = threading.Event()
         self._own = "" if shared else os.urandom(6).hex()
         self._strangers = Seat(desk("", ""))
+        self._left: list[tuple[float, Desk]] = []
 
     def __enter__(self) -> Room:
         threading.Thread(target=self._keep, name="headway-claims", daemon=True).start()
@@ -116,7 +117,7 @@ class Room:
             if closed:
                 del self._seats[session]
         if closed:
-            seat.desk.leave()
+            self._leave(seat)
 
     def opened(self, session: str, name: str) -> None:
         """A session begins."""
@@ -126,13 +127,22 @@ class Room:
         """Renew what is claimed by those who are there; leave what was claimed by those who are not."""
         while not self._over.wait(1.0):
             now = time.monotonic()
+            for when, desk in list(self._left):
+                if when <= now:
+                    self._left.remove((when, desk))
+                    desk.sweep()
             for seat in list(self._seats.values()):
                 if self._shared and not seat.away and self._is_gone(seat, now):
                     seat.away = True
-                    seat.desk.leave()
+                    self._leave(seat)
                 elif not seat.away and now - seat.renewed >= RENEWED:
                     seat.renewed = now
                     seat.desk.renew()
+
+    def _leave(self, seat: Seat) -> None:
+        """Its claims stand a little longer; this server is still there to give them back then."""
+        seat.desk.leave()
+        self._left.append((time.monotonic() + GRACE + 1, seat.desk))
 
     def _is_gone(self, seat: Seat, now: float) -> bool:
         if seat.requests or seat.calls:
