@@ -24,7 +24,7 @@ from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
-from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
+from headway.errors import BlobDamaged, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Swept
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
@@ -89,16 +89,14 @@ class Work:
     ) -> Meant:
         """Take in what is proposed, and set variables; the plan that is then meant, ready to be run."""
         if meant.plan is not None:
-            saved = self.project.take_in(
-                meant.plan,
-                name=meant.name,
-                source=meant.source,
-                plan_id=meant.plan_id,
-                take=take,
-                fresh=meant.fresh,
-                checked=True,
-                show=show,
-            )
+            given: dict[str, Any] = {"name": meant.name, "source": meant.source, "plan_id": meant.plan_id, "take": take}
+            given |= {"fresh": meant.fresh, "checked": True, "show": show}
+            try:
+                saved = self.project.take_in(meant.plan, **given)
+            except Rejected as refusal:  # somebody else created it a moment ago: then it is looked at once more
+                if refusal.error_code != "plan.exists":
+                    raise
+                saved = self.project.take_in(meant.plan, **given)
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
         if variables:
             self._set(meant.plan_id, variables)

@@ -104,7 +104,8 @@ class Run:
         self._boot = boot
         self._keeper = Keeper(judge, self._record, self._checks)
         self._workshop = Workshop(root, judge.outputs, home)
-        self._workers = Workers(jobs, self._workshop.make)
+        settings = judge.state.settings
+        self._workers = Workers(jobs, self._workshop.make, light=settings.timeout is None and settings.retry is None)
         self._todo: dict[str, Reason] = {}
         self._queue = Queue((), needs=tuple, courtesy=tuple)
         self._running: dict[str, Task] = {}
@@ -361,7 +362,7 @@ class Run:
             environment=environment(self._environ, spec, state.plan_id, self._id, self._effect_key(spec, key)),
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and key else None,
-            step=self._stepper(spec.id, key),
+            steps=lambda: self._stepper(spec.id, key),
             started=lambda pid: self._groups.began(spec.id, pid),
             printed=lambda data: self._reporter.printed(spec.id, data),
             cancelled=lambda: self._cancelling,
@@ -521,7 +522,7 @@ class Run:
         answers = self._writer.execute_all([command for _, command, _ in taken], by=self._by, wait=wait)
         self._judge.state = self._state
         for (task, _, go_on), answer in zip(taken, answers, strict=True):
-            if isinstance(answer, Rejected):  # the claim is not ours any more: somebody reset, closed or took it over
+            if isinstance(answer, (Rejected, UsageError, TryLater)):  # somebody reset, closed or took it over
                 artifact_id = task.job.spec.id
                 self._lose(artifact_id, str(answer).replace("\n ", ";"), self._judge.reasons[artifact_id])
             elif isinstance(answer, HeadwayError):
@@ -540,7 +541,6 @@ class Run:
             return task, *self._released(task, outcome)
         if not outcome.ok:
             return task, *self._failed(task, outcome)
-        self._errors.clear()
         return task, *self._completed(task, outcome)
 
     def _released(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
@@ -563,6 +563,7 @@ class Run:
             self.result.unstable.append(outcome.id)
 
         def go_on() -> None:
+            self._errors.clear()
             reason = self._judge.reasons[outcome.id]
             if not moved:
                 note = f"{outcome.attempts} attempts" if outcome.attempts > 1 else ""
@@ -718,8 +719,9 @@ class Run:
         return records
 
     def _stepper(self, artifact_id: str, key: str) -> Callable[[str, Callable[[], Any]], Any]:
-        """Durable parts of a function: by name, and only for the same inputs and code."""
+        """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""
         counts: dict[str, int] = {}
+        token = self._running[artifact_id].token
 
         def step(name: str, call: Callable[[], Any]) -> Any:
             counts[name] = counts.get(name, 0) + 1
@@ -729,7 +731,6 @@ class Run:
             if known is not None and known.key == key:
                 return taken_from(known, blobs)
             stored = recorded_as(call(), key, blobs)
-            token = self._running[artifact_id].token
             self._writer.execute(
                 cmd.RecordStep(id=artifact_id, token=token, name=label, step=stored), by=self._by, wait=True
             )
@@ -743,6 +744,7 @@ class Run:
         """Something that is no artifact's fault: leave as little open as possible, and let it be known."""
         self._halted, self._cancelling = "interrupted", True
         with suppress(HeadwayError):
+            self._recall()
             deadline = time.monotonic() + DRAIN
             while self._running and time.monotonic() < deadline:
                 self._take(self._workers.outcomes(wait=0.2))

@@ -40,6 +40,7 @@ class Outputs:
         found = []
         for path in paths:
             self._refuse_link_out(path)
+            self._refuse_folder(path)
             output = self._capture(path, self.largest)
             if output is not None:
                 found.append(output)
@@ -268,6 +269,16 @@ class Outputs:
                 facts={"leads to": os.readlink(full)},
                 hint="write a file, or link to something inside the project",
                 code="output.outside",
+            )
+
+    def _refuse_folder(self, path: str) -> None:
+        """Where a file is asked for, a folder is none."""
+        full = self._full(path)
+        if not path.endswith("/") and os.path.isdir(full) and not os.path.islink(full):
+            raise UsageError(
+                f"{path} is a folder, and a file was asked for",
+                hint=f"write a file, or say produces: {path}/",
+                code="output.folder",
             )
 
     def _restore_tree(self, output: Output) -> None:

@@ -76,7 +76,7 @@ class Job(NamedTuple):
     environment: Mapping[str, str]
     timeout: float | None
     function: Callable[..., Any] | None = None
-    step: Callable[[str, Callable[[], Any]], Any] | None = None
+    steps: Callable[[], Callable[[str, Callable[[], Any]], Any]] | None = None
     started: Callable[[int], None] | None = None
     printed: Callable[[bytes], None] | None = None
     cancelled: Callable[[], bool] = lambda: False

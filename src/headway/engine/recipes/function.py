@@ -28,6 +28,7 @@ from headway.errors import UsageError
 if TYPE_CHECKING:
     import asyncio  # importing it costs more than most functions here take: only async ones pay for it
 
+LONGEST_ERROR = 2000
 _loading = threading.Lock()
 _imported: dict[str, tuple[int, int]] = {}
 
@@ -35,10 +36,11 @@ _imported: dict[str, tuple[int, int]] = {}
 class Context:
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
-    __slots__ = ("_job",)
+    __slots__ = ("_job", "_step")
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._step: Callable[[str, Callable[[], Any]], Any] | None = None
 
     @property
     def id(self) -> str:
@@ -99,9 +101,11 @@ class Context:
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function once: its result is on record when it returns; after a crash it is taken from there."""
-        if self._job.step is None:
+        if self._step is None and self._job.steps is not None:
+            self._step = self._job.steps()
+        if self._step is None:
             return function(*args, **kwargs)
-        return self._job.step(name, lambda: function(*args, **kwargs))
+        return self._step(name, lambda: function(*args, **kwargs))
 
 
 def load_function(root: str, reference: str) -> Callable[..., Any]:
@@ -265,8 +269,13 @@ def _raised(function: Callable[..., Any]) -> Attempt:
     where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
-    message = f"{name}: {error}{where}".encode("utf-8", "backslashreplace").decode()
+    message = f"{name}: {_cut(str(error))}{where}".encode("utf-8", "backslashreplace").decode()
     return Attempt(False, "function_failed", message, stderr=text.encode("utf-8", "replace"))
+
+
+def _cut(text: str) -> str:
+    """What an error says, as far as anybody reads it; the attempt's stderr has all of it."""
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
 
 
 def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
