@@ -14,7 +14,7 @@ from headway.errors import UsageError
 from headway.files.given import read_given
 from headway.life import Life
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, name, project_of
+from headway.surfaces.cli.options import add_json, add_plan, person, project_of
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.verbs.complete import show
 
