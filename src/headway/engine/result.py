@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from headway.core.freshness import Reason
-from headway.core.state import Output
+from headway.core.state import Output, PromptChange
 from headway.errors import HeadwayError
 
 Status = Literal["completed", "failed", "paused", "refused", "interrupted"]
@@ -30,6 +30,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     on_edit: Literal["ask", "accept", "discard"] | None = None
     reason: str = ""
     max_time: float | None = None
+    prompt_change: str = ""
+    force_resume: bool = False
 
     @property
     def partial(self) -> bool:
@@ -51,6 +53,7 @@ class Pause(NamedTuple):
     code: str
     until: str = ""
     resume: str = "headway run"
+    artifact: str = ""
 
 
 class RunResult(msgspec.Struct, kw_only=True):
@@ -72,6 +75,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     moved: dict[str, str] = {}
     beyond: list[str] = []
     unstable: list[str] = []
+    gone: list[str] = []
+    prompts: list[PromptChange] = []
     duration_ms: int = 0
     saved_ms: int = 0
     outputs: dict[str, tuple[Output, ...]] = {}
@@ -149,6 +154,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "paused": self.paused._asdict() if self.paused else None,
             "changed_meanwhile": self.moved,
             "unstable": self.unstable,
+            "removed": self.gone,
             "duration_ms": self.duration_ms,
             "tokens": 0,
             "cost_usd": 0.0,

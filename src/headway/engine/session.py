@@ -10,13 +10,18 @@ from typing import Any, NamedTuple
 
 from headway import stamp
 from headway.core.check import check_plan
+from headway.core.decide import decide
+from headway.core.events import Record
+from headway.core.evolve import apply
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import scheduler_lock, stamping
+from headway.engine import prompts, scheduler_lock, stamping
+from headway.engine.code import function_of
 from headway.engine.gc import sweep
+from headway.engine.growth import Growth
 from headway.engine.history import History
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult, Silent
@@ -42,6 +47,8 @@ class Judged(NamedTuple):
     execution: SavedExecution
     judge: Judge
     selected: set[str]
+    grown: bool = False
+    """Its pipelines are to be expanded: it was judged as if they had been."""
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -112,13 +119,48 @@ class Session:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
+        execution, grown = self._foreseen(execution) if at is None else (execution, False)
         judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
+        judged = judged._replace(grown=grown)
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
             judged.reasons.update(
                 {a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons and a not in dead}
             )
         return judged
+
+    def _growth(self, outputs: Outputs) -> Growth:
+        return Growth(outputs.observer.expand, outputs.bytes_of)
+
+    def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, bool]:
+        """The plan as it will be once its pipelines are expanded, and whether that is something else."""
+        state = execution.state
+        if not state.settings.pipelines and not state.units:
+            return execution, False
+        due = self._growth(Outputs(self.root, self.store.blobs, Observer(self.root))).due(state)
+        if not due:
+            return execution, False
+        state, (seq, hash_) = state.copy(), execution.position
+        for command in due:
+            events = decide(state, command)
+            for event in events if isinstance(events, list) else ():
+                state = apply(state, Record(seq, state.updated_at, self.by, event, hash_, hash_))
+        return SavedExecution(state, execution.position), True
+
+    def _ask_about_prompts(self, judged: Judged, call: Call) -> RunResult | None:
+        """A prompt that changed before the plan was finished is the user's to decide about, before anything is made."""
+        changes = prompts.asked_about(judged.judge, judged.selected, call.options)
+        if not changes:
+            return None
+        result = RunResult(plan_id=judged.execution.plan_id, root=self.root)
+        for change in changes:
+            result.prompts.append(change)
+            for artifact_id in change.artifacts:
+                result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
+                result.decide("prompt_changed", artifact_id, list(prompts.FLAGS))
+        call.reporter.begun(result, {}, 0)
+        call.reporter.ended(result)
+        return result
 
     def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
         """Judge a graph as if it were the plan's structure, against what was recorded. Writes nothing."""
@@ -174,8 +216,11 @@ class Session:
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
+        refused = self._ask_about_prompts(judged, call)
+        if refused is not None:
+            return refused
         lock = folder.run_lock()
-        if judged.all_fresh:
+        if judged.all_fresh and not judged.grown:
             if not judged.was_cut_off or not lock.acquire(wait=0):
                 return self._nothing_to_do(folder, judged, call.reporter)
             scheduler_lock.settle_in(lock)
@@ -190,6 +235,10 @@ class Session:
         with folder.writing() as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
+            for command in self._growth(judged.judge.outputs).due(state):
+                writer.execute(command, by=self.by, wait=False)
+                state = writer.state
+                assert state is not None, "it only grew"
             assert writer.position is not None, "a plan that was judged has events"
             if writer.position != judged.execution.position:
                 execution = SavedExecution(state, writer.position)
@@ -197,6 +246,7 @@ class Session:
                     execution, call.options, call.functions, writable=True, observer=judged.judge.observer
                 )
                 if judged.all_fresh and not judged.was_cut_off:
+                    writer.sync()
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
@@ -380,8 +430,9 @@ class Session:
         loaded: dict[str, Function] = {}
 
         def load(spec: ArtifactSpec) -> Function:
-            if spec.id in given:
-                return given[spec.id]
+            own = function_of(given, spec)
+            if own is not None:
+                return own
             if spec.make not in loaded:
                 from headway.engine.recipes.function import load_function
 

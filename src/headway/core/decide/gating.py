@@ -29,6 +29,7 @@ def gated_completion(state: State, command: cmd.CompleteArtifact) -> Events:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        prompt=command.prompt,
     )
     said = _said(command.id, command.checks, done)
     return _with_milestones(state, [*said, *_led_by(state, state.artifacts[command.id], done, said, command.token)])
@@ -244,6 +245,7 @@ def _event(kind: type[ev.Event], spec: ArtifactSpec, done: Completion, token: in
         stdout=done.stdout,
         stderr=done.stderr,
         by=done.by,
+        prompt=done.prompt,
     )
 
 

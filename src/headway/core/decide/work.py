@@ -57,6 +57,7 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
                 reason=command.reason,
                 code=command.code,
                 until=command.until,
+                artifact=command.artifact,
                 kept=command.kept,
                 restored=command.restored,
             )
@@ -161,6 +162,7 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        prompt=command.prompt,
     )
     return [completed, *milestones(state, [command.id])] if state.open else [completed]
 
