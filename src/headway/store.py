@@ -28,6 +28,7 @@ from headway.files.blobs import Blobs
 from headway.ledger.file import FileLedger
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
+from headway.projections import phases
 from headway.projections.plan_files import ALL, VIEWS, Left, PlanFiles
 from headway.projections.saved_execution import SavedExecution
 
@@ -82,6 +83,7 @@ class PlanFolder:
         self.files = PlanFiles(path, recall=self._recall, disk=disk)
         self.disk = disk
         self._notice = notice
+        self._units: set[str] = set()
 
     def ledger(self) -> FileLedger:
         """A ledger object of one's own."""
@@ -152,8 +154,10 @@ class PlanFolder:
         """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it."""
         seen: set[str] = set()
 
-        def note(_: State, records: Sequence[Record]) -> None:
+        def note(state: State, records: Sequence[Record]) -> None:
             seen.update(record.event.type for record in records)
+            if state.units:
+                self._units.update(phases.touched(state, records))
 
         writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
         try:
@@ -169,6 +173,7 @@ class PlanFolder:
         """Write the projections that are due after events of these types; those that were left alone."""
         if not seen or writer.state is None or writer.position is None:
             return []
+        self._write_phases(writer.state, writer.position.seq)
         execution = SavedExecution(writer.state, writer.position)
         important = bool(seen & (CHECKPOINTS | ENDINGS)) or self.files.missing()
         if not important and not self._is_due(execution):
@@ -183,9 +188,23 @@ class PlanFolder:
         writer.sync()
         with writer.standing_still() as (state, position):
             if state is not None and position is not None:
+                self._write_phases(state, position.seq)
                 execution = SavedExecution(state, position)
                 if self._is_due(execution):
                     self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
+
+    def _write_phases(self, state: State, seq: int) -> None:
+        """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them."""
+        if not state.units:
+            return
+        home = os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
+        if not os.path.isdir(home):
+            self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
+        units, self._units = self._units, set()
+        try:
+            phases.write(self.disk, home, state, sorted(units), seq)
+        except (OSError, HeadwayError) as error:
+            self._notice(f"phases/ could not be written: {error}")
 
     def _is_due(self, execution: SavedExecution) -> bool:
         try:

@@ -186,7 +186,8 @@ def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
         return Fault(text, f"{text} is used, but there is no {name} here", _OWN_HINT[name]) if missing else None
     if name == "outputs" and key and not _is_index(key):
         known = key in offer.named
-        return None if known else Fault(text, f"{text} is used, but no output is named {key}", "name it under outputs")
+        hint = "name it under outputs" if offer.phase else f"did you mean {DOCUMENTED['outputs']}?"
+        return None if known else Fault(text, f"{text} is used, but no output is named {key}", hint)
     if name in {"output", "outputs"} and offer.outputs <= int(key or 0):
         return Fault(text, f"{text} is used, but {_outputs(offer.outputs)}", "name the path under produces")
     if name == "inputs" and key not in offer.inputs:

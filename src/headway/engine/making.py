@@ -105,6 +105,8 @@ class Workshop:
             if task.job.responses:
                 attempt = attempt._replace(stdout="\n".join(task.job.responses).encode())
             said = said._replace(stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
+            if spec.templates and said.stdout:
+                self._as_file(said.stdout)
             if not attempt.ok:
                 return _failed(said, attempt.code, attempt.error)._replace(retry_after=attempt.retry_after)
             text, known = self._write(attempt.value, task.job)

@@ -7,6 +7,7 @@ resuming, and work of two prompts would be mixed without a word: so it is asked 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,10 +16,41 @@ from headway.core.state import Output, PromptChange
 from headway.engine.judge import Judge
 from headway.engine.result import Options
 
+
+class Question(NamedTuple):
+    """A changed template that is to be decided about: what was made with it, and what making it again may cost."""
+
+    template: str
+    was: str
+    now: str
+    artifacts: tuple[str, ...]
+    phases: tuple[str, ...]
+    units: tuple[str, ...]
+    at_most: int
+    ms: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {**self._asdict(), "artifacts": list(self.artifacts), "phases": list(self.phases)} | {
+            "units": list(self.units)
+        }
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        became = f"changed ({self.was[:8] or 'nothing'} → {self.now[:8]})" if self.now else "is missing"
+        phases = f"phase{'s' * (len(self.phases) > 1)} {', '.join(self.phases)}" if self.phases else ""
+        shown = ", ".join(self.units[:3]) + (f" and {len(self.units) - 3} more" if len(self.units) > 3 else "")
+        units = f" of {len(self.units)} unit{'s' * (len(self.units) > 1)} ({shown})" if self.units else ""
+        what = f"{phases}{units}" or ", ".join(self.artifacts[:5])
+        again = f"{self.at_most} artifacts at most, {self.ms / 1000:.1f} s when they were last made"
+        return f"{self.template} {became}. It made {what}. Making again: {again}"
+
+
 FLAGS = ("--resume-allow-prompt-change REASON", "--rerun-from PHASE", "--rerun-all")
 
 
-def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[PromptChange]:
+def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[Question]:
     """Changed templates that the user has to decide about before anything is made."""
     state = judge.state
     policy = state.settings.prompt_changes
@@ -26,7 +58,23 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
         return []
     if policy == "ask" and (state.whole or state.run is None):
         return []
-    return _by_template(judge, _undecided(judge, changed(judge, selected)))
+    undecided = _undecided(judge, changed(judge, selected))
+    return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
+
+
+def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
+    specs = [judge.state.artifacts[a] for a in change.artifacts]
+    behind = [a for a in judge.graph.above(change.artifacts) if a in selected and not judge.state.artifacts[a].gathers]
+    return Question(
+        change.template,
+        change.was,
+        change.now,
+        change.artifacts,
+        tuple(dict.fromkeys(spec.phase for spec in specs if spec.phase)),
+        tuple(dict.fromkeys(spec.unit for spec in specs if spec.unit)),
+        len(behind),
+        sum(done.ms for a in behind if (done := judge.known(a)) is not None),
+    )
 
 
 def permitted(judge: Judge, selected: Collection[str]) -> list[PromptChange]:

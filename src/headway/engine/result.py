@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from headway.core.freshness import Reason
-from headway.core.state import Output, PromptChange
+from headway.core.state import Output
 from headway.errors import HeadwayError
 
 Status = Literal["completed", "failed", "paused", "refused", "interrupted"]
@@ -76,7 +76,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     beyond: list[str] = []
     unstable: list[str] = []
     gone: list[str] = []
-    prompts: list[PromptChange] = []
+    prompts: list[Any] = []
+    """Changed templates that are to be decided about."""
     duration_ms: int = 0
     saved_ms: int = 0
     outputs: dict[str, tuple[Output, ...]] = {}
@@ -155,6 +156,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "changed_meanwhile": self.moved,
             "unstable": self.unstable,
             "removed": self.gone,
+            "prompts": [question.to_dict() for question in self.prompts],
             "duration_ms": self.duration_ms,
             "tokens": 0,
             "cost_usd": 0.0,

@@ -315,7 +315,7 @@ class Session:
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
         """What the next run will say if nothing changes until then."""
-        kept = list(judge.state.artifacts)
+        kept = [a for a, spec in judge.state.artifacts.items() if not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
         noun = "1 artifact is" if len(kept) == 1 else f"{len(kept)} artifacts are"
         stamping.leave(
@@ -332,13 +332,14 @@ class Session:
 
     def _nothing_to_do(self, folder: PlanFolder, judged: Judged, reporter: Reporter) -> RunResult:
         done = judged.execution.state.completed
-        kept = [a for a in judged.execution.state.artifacts if a in judged.selected]
+        artifacts = judged.execution.state.artifacts
+        kept = [a for a, spec in artifacts.items() if a in judged.selected and not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
         result.outputs = {a: done[a].outputs for a in kept if a in done}
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         self._keep_stats(judged.judge.observer)
-        if len(kept) == len(judged.execution.state.artifacts):
+        if len(judged.selected) == len(artifacts):
             self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)
         reporter.ended(result)
@@ -395,12 +396,29 @@ class Session:
 
     def forced(self, state: State, options: Options, selected: set[str]) -> set[str]:
         """The artifacts that are to be made anew whatever there is."""
+        wanted = set(self.resolve(state, options.targets)) if options.targets else selected
         if options.rerun_all:
             return set(selected)
         forced = set(self.resolve(state, options.rerun))
-        if options.rerun_from:
-            forced |= set(ArtifactGraph.over(state.artifacts).above(self.resolve(state, options.rerun_from)))
-        return forced & selected
+        for word in options.rerun_from:
+            phase = self._phase(state, word)
+            start = [a for a in phase if a in wanted] if phase else self.resolve(state, [word])
+            forced |= set(ArtifactGraph.over(state.artifacts).above(start))
+        return {a for a in forced & selected if not state.artifacts[a].gathers}
+
+    def _phase(self, state: State, word: str) -> list[str]:
+        """The artifacts of a phase that a word names; an id of that name counts first."""
+        named = [p.name for p in state.settings.pipelines if p.phase(word) is not None]
+        if word in state.artifacts or not named:
+            return []
+        if len(named) > 1:
+            raise UsageError(
+                f"{word} is a phase of several pipelines",
+                facts={"pipelines": ", ".join(named)},
+                hint=f"name artifacts: --rerun-from '*/{word}' with targets of one of them",
+                code="phase.which",
+            )
+        return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
 
     def resolve(self, state: State, words: Sequence[str]) -> list[str]:
         """Artifacts that words name: ids, patterns of ids, or output paths."""
@@ -408,6 +426,10 @@ class Session:
         for word in words:
             if word in state.artifacts:
                 found.append(word)
+                continue
+            of_unit = [a for a, s in state.artifacts.items() if word in (s.unit, s.pipeline)] if state.units else []
+            if of_unit and word:
+                found += of_unit
                 continue
             path = os.path.normpath(word)
             matches = [a for a in state.artifacts if fnmatch.fnmatchcase(a, word)] if set(word) & set("*?[") else []

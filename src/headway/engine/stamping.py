@@ -100,6 +100,12 @@ def _all_is_well(judge: Judge) -> bool:
 
 def _sources_changed(judge: Judge) -> bool:
     """Whether a pattern matches other files now than when it was judged."""
+    for pipeline in judge.state.settings.pipelines:
+        known = judge.state.units.get(pipeline.name)
+        if pipeline.units.files and (
+            known is None or len(judge.observer.expand([pipeline.units.files])) != len(known.units)
+        ):
+            return True
     return any(
         not set(judge.observer.expand(spec.sources)) <= set(judge.now[a].sources)
         for a, spec in judge.state.artifacts.items()
@@ -119,6 +125,9 @@ def _files(judge: Judge, root: str) -> dict[str, str]:
                 found[output.path] = output.digest
         if artifact_id in judge.now:
             found |= judge.now[artifact_id].sources
+        spec = state.artifacts.get(artifact_id)
+        if spec is not None and spec.templates:
+            found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     found |= {os.path.relpath(path, root): digest for path, digest in judge.code.files.items()}
     if state.proposal is not None and not judge.functions:
         found[state.proposal.path] = state.proposal.source
@@ -155,6 +164,9 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
 def _folders(judge: Judge, root: str) -> dict[str, tuple[int, int]]:
     """Folders whose listing a pattern or a folder output depends on."""
     names: set[str] = set()
+    for pipeline in judge.state.settings.pipelines:
+        if pipeline.units.files:
+            names |= _folders_behind(pipeline.units.files, root)
     for spec in judge.state.artifacts.values():
         for pattern in spec.sources:
             if is_glob(pattern):

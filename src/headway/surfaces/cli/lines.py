@@ -44,12 +44,16 @@ class Lines:
         self._line(outcome, artifact_id, took, text)
 
     def ended(self, result: RunResult) -> None:
+        for question in result.prompts:
+            self._say(self._screen.style(f"{question.text}.", "yellow"))
         for decision in result.decisions:
             self._decide(decision.code, decision.artifacts, decision.flags)
         for artifact_id, path in result.moved.items():
             self._say(f"{artifact_id}: {path} changed while it was being made. Next: headway run")
         for artifact_id, how in result.waiting.items():
             self._say(f"{artifact_id} waits: {how}")
+        if result.gone:
+            self._say(f"Units that are gone leave their files: {_some(result.gone)}. Next: headway gc --outputs")
         if result.unstable:
             self._say(f"Not the same twice, though nothing they read changed: {', '.join(result.unstable)}")
         self._say(self._receipt(result))
@@ -61,6 +65,8 @@ class Lines:
             "untracked_output": "was there before it was ever made",
             "effects_uncertain": "has effects elsewhere and was interrupted",
             "adopted_edit": "is what somebody accepted, and out of date now",
+            "prompt_changed": "was made with another prompt, and the plan is not finished",
+            "pre_state_changed": "was made from another state than there is now",
             "edit_not_verified": "was edited, and verify does not agree with the edit",
         }.get(code, code)
         self._say(
@@ -92,7 +98,8 @@ class Lines:
             return " Interrupted; nothing is lost. Next: headway run"
         if result.paused is not None:
             until = f" until {result.paused.until}" if result.paused.until else ""
-            return f" Paused ({result.paused.code}){until}. Next: {result.paused.resume}"
+            where = f" at {result.paused.artifact}" if result.paused.artifact else ""
+            return f" Paused ({result.paused.code}){where}{until}. Next: {result.paused.resume}"
         if result.failed:
             return f" Next: headway why {next(iter(result.failed))}"
         return ""
@@ -100,6 +107,10 @@ class Lines:
     def _line(self, outcome: str, artifact_id: str, took: str, text: str) -> None:
         word = self._screen.style(f"{outcome:<8}", STYLE.get(outcome, "dim"))
         self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _command(flag: str) -> str:

@@ -42,6 +42,7 @@ VERBS = (
     Verb("replan", "make another plan the next version", "Words"),
     Verb("status", "where a plan stands", "Look"),
     Verb("why", "why an artifact is stale, fresh or failed", "Look"),
+    Verb("phases", "the phase ledger of a unit", "Look"),
     Verb("log", "what happened", "Look"),
     Verb("plans", "new, list, show, edit, close: the plans of this project", "Plans"),
     Verb("profile", "how many artifacts may be made at once: show, set, lock", "Plans"),

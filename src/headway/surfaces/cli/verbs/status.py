@@ -10,6 +10,9 @@ from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of
 from headway.surfaces.cli.screen import Screen
 
+ROWS = 40
+"""So many units are shown one by one."""
+
 SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
 
 
@@ -28,8 +31,9 @@ def run(args: Any, screen: Screen) -> int:
     done = document["progress"]
     screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
     screen.say(f"Plan {document['plan_id']}: {document['status']}, {done['done']} of {done['total']} done")
-    width = min(max((len(a) for a in artifacts), default=1), 40)
-    for artifact_id, found in artifacts.items():
+    plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"]}
+    width = min(max((len(a) for a in plain), default=1), 40)
+    for artifact_id, found in plain.items():
         stale = found["freshness"] == "stale"
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
@@ -38,9 +42,35 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(
             f"  {sign} {artifact_id:<{width}}  {screen.style(text, 'red' if found['error'] else 'dim')}".rstrip()
         )
-    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale"]
+    for name, pipeline in document["pipelines"].items():
+        _show_pipeline(screen, name, pipeline)
+    if paused := document["paused"]:
+        where = f" at {paused['artifact']}" if paused["artifact"] else ""
+        screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
+    open_ = [a for a, f in artifacts.items() if f["freshness"] == "stale" and not f.get("gathers")]
     screen.say(_summary(artifacts, open_))
     return 1 if args.check and open_ else 0
+
+
+def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
+    """Units × phases: a row for each unit that is not done, up to a screenful, and a line for those that are."""
+    phases, units = pipeline["phases"], pipeline["units"]
+    width = min(max((len(unit) for unit in units), default=4), 40)
+    screen.say(f"{name}: {len(units)} unit{'s' * (len(units) != 1)} × {', '.join(phases)}")
+    rows = {unit: [_sign(row.get(phase)) for phase in phases] for unit, row in units.items()}
+    open_ = {unit: row for unit, row in rows.items() if set(row) - {SIGN["complete"], SIGN["skipped"]}}
+    shown = rows if len(rows) <= ROWS else dict(list(open_.items())[:ROWS])
+    for unit, row in shown.items():
+        cells = "  ".join(f"{sign:^{len(phase)}}" for sign, phase in zip(row, phases, strict=True))
+        screen.say(f"  {unit:<{width}}  {cells}".rstrip())
+    if len(shown) < len(rows):
+        screen.say(f"  {len(rows) - len(open_)} units done, {len(open_) - len(shown)} more are not")
+
+
+def _sign(found: dict[str, str] | None) -> str:
+    if found is None:
+        return " "
+    return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
 
 
 def _summary(artifacts: dict[str, Any], open_: list[str]) -> str:
