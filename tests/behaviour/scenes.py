@@ -69,7 +69,7 @@ pipelines:
         make: tasks.py:apply
         outputs: {post_state: state.json, registry: registry.json}
 """
-TASKS = '''\
+TASKS = """\
 import json, os, pathlib
 
 
@@ -138,13 +138,15 @@ def apply(ctx):
 def book(ctx):
     units = ctx.inputs["scene:*/apply"].json()
     return "".join((ctx.root / f"work/{unit}/prose.md").read_text() for unit in units)
-'''
+"""
 
 
 class Book(Workshop):
     """The book's project; `run` is a command line in this process."""
 
-    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], units: int = 2, order: str = "sequential") -> None:
+    def __init__(
+        self, root: Path, capsys: pytest.CaptureFixture[str], units: int = 2, order: str = "sequential"
+    ) -> None:
         super().__init__(root)
         self._capsys = capsys
         self.file.write_text(PLAN.replace("ORDER", order), encoding="utf-8")

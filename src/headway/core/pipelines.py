@@ -211,6 +211,8 @@ def _instance(pipeline: Pipeline, shape: Shape, unit: Unit, before: str) -> Arti
     own["requires"] = tuple(sorted({*own["requires"], *phase.requires}))
     if before and shape.first:
         own["after"] = (before, *own["after"])
+    if pipeline.units.source:  # nothing is made for a unit while it is open whether there still is one
+        own["after"] = (units_id(pipeline.name), *own["after"])
     own.update({name: getattr(phase, name) for name in _CONSTANT})
     own.update({name: fill(getattr(phase, name)) for name in _FILLED})
     sources = tuple(map(fill, phase.sources))

@@ -55,6 +55,10 @@ class Queue:
                 self._followers.setdefault(required, []).append(artifact_id)
                 self._waiting[artifact_id] += 1
 
+    def has_ended(self, artifact_id: str) -> bool:
+        """It was settled or given up."""
+        return artifact_id in self._ended
+
     def __contains__(self, artifact_id: str) -> bool:
         return artifact_id in self._waiting and artifact_id not in self._ended
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -499,6 +500,8 @@ class Run:
     def _hold_known_edits(self) -> None:
         """All edits that are to be asked about are asked about at once, whatever else they wait for."""
         for artifact_id, reason in self._todo.items():
+            if any(other in self._queue for other in self._state.artifacts[artifact_id].after):
+                continue  # it may yet turn out that its unit is gone
             if reason.code in EDITS and self._policy(artifact_id) == "ask":
                 self._ask(artifact_id, reason)
             elif reason.code == "pre_state_changed" and not self._options.force_resume:
@@ -817,20 +820,49 @@ class Run:
             if artifact_id in self.result.kept:
                 self.result.kept.remove(artifact_id)
             self._queue.settle(artifact_id)
+        self._forget_questions(removed)
         self.result.gone += [a for a in command.removed if not _is_round(a, unit)]
         judge.grow(state, [s for s in command.artifacts if s.id in state.artifacts], command.removed, unit)
         self._judged.update({spec.id: spec for spec in command.artifacts})
-        new = [spec.id for spec in command.artifacts if spec.id not in removed]
+        new = [spec.id for spec in command.artifacts]
         self._select(new, unit)
-        stale = [a for a in judge.shared.order() if a in set(new)] if not unit else new
-        stale = [a for a in stale if a in self._selected and not judge.reasons[a].fresh and a not in self._queue]
-        for artifact_id in stale:
-            self._todo[artifact_id] = judge.reasons[artifact_id]
-            if not state.artifacts[artifact_id].gathers:
-                self.result.reasons[artifact_id] = judge.reasons[artifact_id]
-        self._queue.add(stale)
-        for spec in command.artifacts:
-            self._queue.wait_more(spec.id)
+        more = [a for a in new if not judge.reasons[a].fresh] if unit else self._behind(command.pipeline)
+        more = [a for a in more if a in self._selected and a not in self._queue]
+        for artifact_id in more:
+            if not judge.reasons[artifact_id].fresh:
+                self._todo[artifact_id] = judge.reasons[artifact_id]
+                if not state.artifacts[artifact_id].gathers:
+                    self.result.reasons[artifact_id] = judge.reasons[artifact_id]
+                    if artifact_id in self.result.kept:
+                        self.result.kept.remove(artifact_id)
+            elif artifact_id in new and not state.artifacts[artifact_id].gathers:
+                self.result.kept.append(artifact_id)
+        self._queue.add(more)
+        for artifact_id in new:
+            self._queue.wait_more(artifact_id)
+
+    def _behind(self, pipeline: str) -> list[str]:
+        """After units came or went: what is stale now, or behind what is, and was not waited for so far."""
+        judge, found = self._judge, set[str]()
+        order = []
+        for artifact_id in judge.shared.order():
+            spec = self._state.artifacts[artifact_id]
+            if artifact_id in self._running or self._queue.has_ended(artifact_id):
+                continue
+            fresh = judge.again(artifact_id).fresh if spec.pipeline == pipeline else judge.reasons[artifact_id].fresh
+            if not fresh or any(r in found or r in self._queue for r in self._builds_on(artifact_id)):
+                found.add(artifact_id)
+                order.append(artifact_id)
+        return order
+
+    def _forget_questions(self, removed: AbstractSet[str]) -> None:
+        """Nobody has to decide about what is gone."""
+        for decision in self.result.decisions:
+            decision.artifacts[:] = [a for a in decision.artifacts if a not in removed]
+        self.result.decisions = [decision for decision in self.result.decisions if decision.artifacts]
+        for table in (self.result.blocked, self.result.waiting, self.result.failed):
+            for artifact_id in removed & table.keys():
+                del table[artifact_id]
 
     def _select(self, new: Iterable[str], unit: Sequence[str]) -> None:
         """What is new is wanted if everything is, or if it belongs to what is."""

@@ -28,6 +28,9 @@ LARGEST = 4 * 1024 * 1024
 _NAMES = re.compile(r"{%[-+]?\s*(?:include|extends|import|from)\s+(?:\[\s*)?[\"']([^\"'\n]+)[\"']")
 
 
+_OBJECT = re.compile(r"'headway[^']* object' has no (?:attribute|element) '?([^']+)'?")
+
+
 class Rendered(NamedTuple):
     """A prompt: all of it, and part by part."""
 
@@ -99,7 +102,8 @@ class Templates:
             except TemplateError as error:
                 names = ", ".join(sorted(context))
                 hint = f"a template has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
-                raise _broken(f"{path}: {error.message or error}", "template.undefined", hint) from error
+                what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
+                raise _broken(f"{path}: {what}", "template.undefined", hint) from error
             except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
                 raise _broken(f"{path}: {type(error).__name__}: {error}", "template.failed") from error
         text = "\n\n".join(part.rstrip("\n") for part in parts.values()) + "\n"
