@@ -37,7 +37,7 @@ def test_sbf_37_stop_after_write_and_resume_at_repair(book: Book) -> None:
 
 
 def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(book: Book) -> None:
-    """The refusal names template, phases, units and cost, and makes nothing; permission is on record with its reason."""
+    """The refusal names template, phases, units and cost, and makes nothing; permission is on record."""
     book.stop_at("s2/apply")
     book.go()
     book.calls()
@@ -47,7 +47,7 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     assert refused.code == 3
     assert "prompts/write.md changed" in refused.out
     assert "phase write of 2 units (s1, s2)" in refused.out
-    assert "10 artifacts at most" in refused.out
+    assert "11 artifacts at most" in refused.out
     assert "--resume-allow-prompt-change" in refused.out
     assert book.calls() == []
     asked = book.go()
@@ -242,9 +242,10 @@ def essays(tmp_path: Path, capsys: pytest.CaptureFixture[str], units: int) -> Bo
     book.file.write_text(
         f"id: book\ngoal: g\npipelines:\n  essay:\n    units: [{names}]\n    phases:\n"
         "      write: {make: 'tasks.py:echo', templates: prompts/write.md, outputs: {prose: 'work/{unit}/prose.md'}}\n"
-        "      polish: {make: 'tasks.py:echo', templates: prompts/repair.md, outputs: {prose: 'work/{unit}/prose.md'}}\n"
+        "      polish:\n"
+        "        {make: 'tasks.py:echo', templates: prompts/repair.md, outputs: {prose: 'work/{unit}/prose.md'}}\n"
     )
-    echo = "def echo(ctx):\n    note(ctx)\n    return ''.join(map(str, ctx.inputs.values())) + ctx.prompt\n"
+    echo = "def echo(ctx):\n    note(ctx)\n    return ''.join(given.text() for given in ctx.inputs.values()) + ctx.prompt\n"
     (book.root / "tasks.py").write_text(f"{book.read('tasks.py')}\n\n{echo}")
     return book
 

@@ -377,10 +377,7 @@ class Run:
         }
         shared_file = ""
         if spec.phase:
-            own = {
-                state.artifacts[r].phase: given for r, given in inputs.items() if state.artifacts[r].unit == spec.unit
-            }
-            inputs.update({phase: given for phase, given in own.items() if phase not in inputs})
+            inputs = {_name_in_unit(state.artifacts[r], spec): given for r, given in inputs.items()}
             pipeline = state.settings.pipeline(spec.pipeline)
             named = pipeline.state if pipeline is not None else ""
             shared_file = named if named in spec.reads or named in spec.modifies else ""
@@ -1008,6 +1005,11 @@ class Run:
 def _is_round(artifact_id: str, unit: Sequence[str]) -> bool:
     """Whether it is one round of a loop: its files are those of the rounds before."""
     return bool(unit) and "~" in artifact_id
+
+
+def _name_in_unit(required: ArtifactSpec, spec: ArtifactSpec) -> str:
+    """What a phase calls what it requires: the phases of its own unit by their names."""
+    return required.phase if required.phase and required.unit == spec.unit else required.id
 
 
 def _is_idempotent(spec: ArtifactSpec) -> bool:
