@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import appending, making, peers, plans, resting, starting
+from benchmarks import appending, histories, making, peers, plans, resting, starting
 from benchmarks.measure import Benchmark, Row, Setting, table
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "load": plans.load,
     "fold": plans.folding,
     "graph": plans.graph,
+    "history": histories.history,
     "start": starting.start,
     "noop": resting.noop,
     "growth": resting.growth,

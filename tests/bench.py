@@ -59,6 +59,9 @@ class Log:
     def started(self, artifact_id: str, reason: Reason) -> None:
         self.started_ids.append(artifact_id)
 
+    def printed(self, artifact_id: str, data: bytes) -> None:
+        pass
+
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self.lines.append(f"{outcome} {artifact_id}")
         self.texts[artifact_id] = reason.text
@@ -241,7 +244,7 @@ class Bench:
         return status_document(self.session.judge(plan, functions=self.functions(plan)))
 
     def why(self, name: str, plan: str = "plan") -> dict[str, Any]:
-        return why_document(self.session.judge(plan, functions=self.functions(plan)), name, None)
+        return why_document(self.session.judge(plan, functions=self.functions(plan)), name)
 
     # The world.
 

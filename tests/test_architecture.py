@@ -27,7 +27,7 @@ LAYERS = (
     {"project"},
     {"doctor", "planning"},
     {"work"},
-    {"authoring", "incremental", "life"},
+    {"authoring", "incremental", "life", "reading"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

@@ -24,6 +24,7 @@ PAGES = sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^]]+\]\(([^)\s]+)\)")
 BOUNDARY = "\x1e"
+BIN = Path(sys.executable).parent
 
 
 class Snippet(NamedTuple):
@@ -67,12 +68,12 @@ def steps(transcript: str) -> list[Step]:
     return found
 
 
-def play(transcript: str, folder: Path) -> Iterator[tuple[Step, str]]:
+def play(transcript: str, folder: Path, bin: Path = BIN) -> Iterator[tuple[Step, str]]:
     """Each command with what it really printed, all in one shell that starts in the folder."""
     todo = steps(transcript)
     script = "".join(f"{step.command}\n__code=$?; printf '{BOUNDARY}'; (exit $__code)\n" for step in todo)
     (folder / ".transcript").write_text(f"exec 2>&1\n{script}", encoding="utf-8")
-    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    beside = f"{bin}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", ".transcript"],
         cwd=folder,
@@ -97,11 +98,11 @@ def pattern(expected: list[str]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def shortfalls(transcript: str, folder: Path) -> list[str]:
+def shortfalls(transcript: str, folder: Path, bin: Path = BIN) -> list[str]:
     """Commands that printed something else than the transcript says."""
     return [
         f"$ {step.command}\n{output}"
-        for step, output in play(transcript, folder)
+        for step, output in play(transcript, folder, bin)
         if not pattern(step.expected).fullmatch(output)
     ]
 
@@ -183,12 +184,20 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
     assert dead_links(page) == ["b.md", "#three"]
 
 
-@pytest.mark.parametrize("snippet", snippets("console"), ids=str)
-def test_transcripts_are_real(snippet: Snippet, tmp_path: Path) -> None:
-    """Each command in a console block prints what the block says."""
+def sessions() -> list[Snippet]:
+    """The console blocks of each page, joined: a page is one session, in one folder."""
+    found: dict[Path, list[Snippet]] = {}
+    for snippet in snippets("console"):
+        found.setdefault(snippet.page, []).append(snippet)
+    return [Snippet(page, parts[0].line, "".join(part.text for part in parts)) for page, parts in found.items()]
+
+
+@pytest.mark.parametrize("session", sessions(), ids=str)
+def test_transcripts_are_real(session: Snippet, tmp_path: Path) -> None:
+    """Each command in the console blocks of a page prints what the block says."""
     folder = tmp_path / "work"
     folder.mkdir()
-    assert shortfalls(snippet.text, folder) == []
+    assert shortfalls(session.text, folder) == []
 
 
 def test_the_readme_has_a_transcript() -> None:
@@ -215,10 +224,30 @@ def test_a_transcript_that_is_not_real_is_found(transcript: str, wrong: int, tmp
 
 
 @pytest.mark.parametrize("snippet", snippets("python"), ids=str)
-def test_python_snippets_run(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the documentation shows in Python runs as it stands."""
-    monkeypatch.chdir(tmp_path)
-    exec(compile(snippet.text, str(snippet), "exec"), {"__name__": "snippet"})
+def test_python_snippets_run(snippet: Snippet, tmp_path: Path) -> None:
+    """Whatever the documentation shows in Python runs as it stands, as a script in an empty folder."""
+    (tmp_path / "snippet.py").write_text(snippet.text, encoding="utf-8")
+    words = [sys.executable, "snippet.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("snippet", snippets("make"), ids=str)
+def test_makefiles_in_the_documentation_work(snippet: Snippet, tmp_path: Path) -> None:
+    """What is compared with really does what is said of it: make makes it, and then has nothing to do."""
+    (tmp_path / "Makefile").write_text(snippet.text, encoding="utf-8")
+    (tmp_path / "names.txt").write_text("b\na\n", encoding="utf-8")
+    for expected in ("sort names.txt", "is up to date"):
+        words = ["make", "build/count.txt"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert expected in done.stdout
+    assert (tmp_path / "build" / "count.txt").read_text().strip() == "2"
+
+
+def test_every_block_is_executed_or_a_picture() -> None:
+    """A fenced block is of a kind that a test runs; what cannot run says that it is text."""
+    kinds = {match[1] for page in PAGES for match in FENCE.finditer(page.read_text(encoding="utf-8"))}
+    assert kinds <= {"console", "python", "yaml", "json", "make", "mermaid", "text", ""}
 
 
 @pytest.mark.parametrize("snippet", snippets("yaml"), ids=str)

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from headway.core.graph import ArtifactGraph, find_invalidated
     from headway.core.ids import hash_goal
     from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry
+    from headway.engine.preview import PlanPreview
     from headway.engine.recipes.base import QuotaExhausted
     from headway.engine.recipes.function import Context
     from headway.engine.result import RunFailed, RunResult
     from headway.errors import HeadwayError
+    from headway.history.planning import plan_goal
     from headway.incremental import ChangeDetector, IncrementalExecutor
     from headway.project import Project
     from headway.projections.saved_execution import SavedExecution
@@ -30,6 +32,7 @@ _HOMES = {
     "HeadwayError": "errors",
     "IncrementalExecutor": "incremental",
     "Plan": "authoring",
+    "PlanPreview": "engine.preview",
     "PlanSpec": "core.plan",
     "PlanStore": "store",
     "Profile": "core.plan",
@@ -43,6 +46,7 @@ _HOMES = {
     "compute_rebuild_set": "core.freshness",
     "find_invalidated": "core.graph",
     "hash_goal": "core.ids",
+    "plan_goal": "history.planning",
 }
 
 __all__ = [
@@ -54,6 +58,7 @@ __all__ = [
     "HeadwayError",
     "IncrementalExecutor",
     "Plan",
+    "PlanPreview",
     "PlanSpec",
     "PlanStore",
     "Profile",
@@ -67,6 +72,7 @@ __all__ = [
     "compute_rebuild_set",
     "find_invalidated",
     "hash_goal",
+    "plan_goal",
 ]
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from headway.core.check import check_plan
+from headway.core.check import Problem, check_plan, size_of
 from headway.core.codec import digest
 from headway.core.fingerprint import NotEncodable
 from headway.core.fingerprint import digest as value_digest
@@ -36,6 +36,9 @@ from headway.work import Meant, Work
 
 if TYPE_CHECKING:
     from headway.engine.planners import Planner  # only named in annotations
+    from headway.engine.preview import PlanPreview
+
+Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
@@ -61,6 +64,9 @@ class Plan:
         on_edit: Any = "ask",
         prompt_changes: Any = "ask",
         profile: Profile | None = None,
+        planned_by: str = "",
+        confirm_above: float = 1.0,
+        store_up_to: int | str | None = None,
         project: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -75,6 +81,9 @@ class Plan:
             "on_edit": on_edit,
             "prompt_changes": prompt_changes,
             "retry": _retry(retry),
+            "planned_by": planned_by,
+            "confirm_above": confirm_above,
+            "store_up_to": _size(store_up_to),
         }
         self._artifacts: dict[str, ArtifactSpec] = {}
         self._pipelines: dict[str, PipelineBuilder] = {}
@@ -175,8 +184,18 @@ class Plan:
 
     # Running.
 
-    def meant(self, plan_id: str | None = None, *, name: str = "", project: Project | None = None) -> Meant:
-        """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one."""
+    def meant(
+        self,
+        plan_id: str | None = None,
+        *,
+        name: str = "",
+        project: Project | None = None,
+        check: Check = check_plan,
+    ) -> Meant:
+        """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one.
+
+        `check` finds problems: of the plan alone, unless there is a project, whose other plans count.
+        """
         spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
         chosen, name = spec.id or hash_goal(spec.goal), name or self._name
         source = _source(spec)
@@ -184,7 +203,7 @@ class Plan:
         known = saved.state.proposal if saved is not None else None
         if known is not None and (known.path, known.source) == (name, source):
             return Meant(chosen, functions=self._functions, execution=saved)
-        problems = check_plan(spec)
+        problems = project.check(spec) if project is not None else check(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
         return Meant(chosen, spec, name, source, functions=self._functions)
@@ -239,6 +258,11 @@ class Plan:
         if check and not result.ok:
             raise RunFailed(result)
         return result
+
+    def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
+        """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
+        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        return self._work().preview(self.meant(), asked)
 
     async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
         """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
@@ -444,6 +468,15 @@ def _paths(given: Paths) -> tuple[str, ...]:
 
 def _retry(given: Retry | int | None) -> Retry | None:
     return Retry(attempts=given) if isinstance(given, int) else given
+
+
+def _size(given: int | str | None) -> int | None:
+    if not isinstance(given, str):
+        return given
+    found = size_of(given)
+    if found is None:
+        raise UsageError(f"{given!r} is no size", hint="write it as 256MiB, 1GB or a number of bytes", code="plan.type")
+    return found
 
 
 def _tuple(value: Any) -> Any:

@@ -15,12 +15,12 @@ from headway.core.graph import ArtifactGraph
 from headway.core.ids import hash_goal
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Completion
+from headway.engine.preview import PlanPreview, report_changes
 from headway.engine.result import Options, RunResult
-from headway.engine.session import Judged
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanStore
-from headway.work import Work
+from headway.work import Meant, Work
 
 CreateArtifactFn = Callable[[ArtifactSpec], Any]
 
@@ -67,14 +67,12 @@ class IncrementalExecutor:
         state = self.project.show(plan_id).state
         return ExecutionResult(dict(state.completed), dict(result.failed), graph.execution_waves(), result)
 
-    def _save(self, graph: ArtifactGraph, goal: str) -> str:
-        from headway.core.codec import digest
-        from headway.core.graph import artifact_to_dict
+    def preview(self, graph: ArtifactGraph, goal: str, force_rebuild: bool = False) -> PlanPreview:
+        """What `execute` would do with this graph, and what that would take. Writes nothing."""
+        return self.work.preview(_meant(graph, goal), Options(rerun_all=force_rebuild))
 
-        specs = tuple(_with_recipe(spec) for spec in graph.artifacts.values())
-        plan = PlanSpec(goal=goal, id=hash_goal(goal), artifacts=specs)
-        source = digest(repr([artifact_to_dict(s) for s in specs]).encode())
-        return self.project.take_in(plan, name="graph", source=source).execution.plan_id
+    def _save(self, graph: ArtifactGraph, goal: str) -> str:
+        return self.work.take_in(_meant(graph, goal))
 
 
 class ChangeDetector:
@@ -85,35 +83,17 @@ class ChangeDetector:
 
     def detect(self, graph: ArtifactGraph, previous: SavedExecution) -> ChangeReport:
         """Compare a graph and the files on disk with what was recorded."""
-        report = ChangeReport.empty()
-        report.removed.update(a for a in previous.graph if a not in graph)
-        judged = self.work.session.judge_graph(graph, previous)
-        for artifact_id in graph:
-            kind = _kind(judged, previous, graph[artifact_id])
-            if kind:
-                getattr(report, kind).add(artifact_id)
-        return report
+        return report_changes(self.work.session.judge_graph(graph, previous).reasons, graph, previous)
 
 
-def _kind(judged: Judged, previous: SavedExecution, spec: ArtifactSpec) -> str:
-    if spec.id not in previous.graph:
-        return "added"
-    before = previous.graph[spec.id]
-    if before.contract != spec.contract:
-        return "contract_changed"
-    if before.requires != spec.requires:
-        return "deps_changed"
-    return {
-        "never_made": "added",
-        "spec_changed": "contract_changed",
-        "recipe_changed": "recipe_changed",
-        "source_changed": "source_changed",
-        "input_changed": "input_changed",
-        "output_missing": "missing_output",
-        "output_modified": "output_modified",
-        "output_replaced": "output_modified",
-        "untracked_output": "output_modified",
-    }.get(judged.reasons[spec.id].code, "")
+def _meant(graph: ArtifactGraph, goal: str) -> Meant:
+    """A graph as a proposal of a plan."""
+    from headway.core.codec import digest
+    from headway.core.graph import artifact_to_dict
+
+    specs = tuple(_with_recipe(spec) for spec in graph.artifacts.values())
+    plan = PlanSpec(goal=goal, id=hash_goal(goal), artifacts=specs)
+    return Meant(plan.id, plan, "graph", digest(repr([artifact_to_dict(s) for s in specs]).encode()))
 
 
 def _with_recipe(spec: ArtifactSpec) -> ArtifactSpec:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -23,8 +24,9 @@ from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
 from headway.errors import NotFound, Rejected, TryLater, UsageError
-from headway.files.outputs import Outputs
 from headway.ledger.recovery import now
+from headway.ledger.writer import Writer
+from headway.projections.saved_execution import SavedExecution
 from headway.work import Meant, Work
 
 LEASE = 3600.0
@@ -32,10 +34,14 @@ LEASE = 3600.0
 
 
 class Offer(NamedTuple):
-    """An artifact that can be made now: why, by whom ideally, and what is asked for."""
+    """An artifact that can be made now: why, by whom ideally, and what is asked for.
+
+    `seen` is the number of its newest completion: what is completed after that is not this offer any more.
+    """
 
     spec: ArtifactSpec
     reason: Reason
+    seen: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines."""
@@ -120,18 +126,36 @@ class Finished(NamedTuple):
 
 
 class Life:
-    """Hands on the artifacts of one project."""
+    """Hands on the artifacts of one project.
+
+    As a context (`with Life(work, by="ann") as hands:`) it keeps the ledger open, so that each call costs what it does
+    and not what the plan holds; without, every call begins anew from what is on disk.
+    """
 
     def __init__(self, work: Work, *, by: str) -> None:
         self._work = work
         self._project = work.project
         self._by = by
+        self._kept: ExitStack | None = None
+        self._writers: dict[str, Writer] = {}
+        self._offers: dict[str, list[Offer]] = {}
+        self._judges: dict[str, tuple[int, Judged]] = {}
+
+    def __enter__(self) -> Life:
+        self._kept = ExitStack()
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        kept, self._kept = self._kept, None
+        self._writers, self._offers, self._judges = {}, {}, {}
+        if kept is not None:
+            kept.close()
 
     # What is next.
 
-    def next(self, meant: Meant, *, agent: str = "") -> Next:
+    def next(self, meant: Meant, *, agent: str = "", at: int | None = None, take: str = "") -> Next:
         """What can be made now, over all artifacts of the plan as it is. `agent`: what is for them, or for anybody."""
-        judged = self._work.judge(meant)
+        judged = self._work.judge(meant, at=at, take=take) if at is not None or take else self._judged(meant)
         state, reasons = judged.execution.state, judged.reasons
         roots = _failed_roots(judged)
         offers: list[Offer] = []
@@ -155,10 +179,14 @@ class Life:
                 waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
             elif artifact_id in roots:
                 blocked[artifact_id] = roots[artifact_id]
-            elif late := [r for r in spec.requires if not reasons[r].fresh]:
+            elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:
+                waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
+            elif late := _late(judged, artifact_id):
                 waiting[artifact_id] = f"waits for {late[0]}"
             elif not agent or spec.agent in ("", agent):
-                offers.append(Offer(spec, reason if claim is None else Reason("interrupted")))
+                offers.append(
+                    Offer(spec, reason if claim is None else Reason("interrupted"), _newest(state, artifact_id))
+                )
             else:
                 waiting[artifact_id] = f"is for {spec.agent}"
         done = sum(reason.fresh for reason in reasons.values())
@@ -176,7 +204,15 @@ class Life:
                 hint=f"headway reset {artifact_id} --reason … has it made again",
                 code="claim.fresh",
             )
-        late = [r for r in judged.judge.graph[artifact_id].requires if not judged.reasons[r].fresh]
+        elsewhere = judged.judge.unusable(artifact_id)
+        if elsewhere is not None:
+            raise TryLater(
+                f"Artifact {artifact_id} requires what another plan has to make first",
+                facts={elsewhere.name: elsewhere.problem},
+                hint=elsewhere.command,
+                code="artifact.waiting",
+            )
+        late = _late(judged, artifact_id)
         if late:
             raise TryLater(
                 f"Artifact {artifact_id} requires what is not up to date",
@@ -184,22 +220,48 @@ class Life:
                 hint=f"headway run {late[0]}",
                 code="artifact.waiting",
             )
-        return self._claim(plan_id, Offer(judged.execution.state.artifacts[artifact_id], reason), lease)
+        state = judged.execution.state
+        return self._start(plan_id, Offer(state.artifacts[artifact_id], reason, _newest(state, artifact_id)), lease)
+
+    def _start(self, plan_id: str, offer: Offer, lease: float) -> dict[str, Any]:
+        artifact_id, until = offer.spec.id, _until(lease)
+        reasons: dict[str, str] = {artifact_id: offer.reason.code}
+        start = cmd.StartArtifacts(ids=(artifact_id,), lease=until, reasons=reasons, seen={artifact_id: offer.seen})
+        records = self._execute(plan_id, cmd.SweepClaims(now=now()), start)
+        return {**offer.to_dict(), "token": records[-1].seq, "by": self._by, "until": until}
 
     def claim_next(self, meant: Meant, *, agent: str = "", lease: float = LEASE) -> dict[str, Any]:
         """Take the first artifact in hand that can be made now; others may be at it at the same time."""
+        earlier = self._offers.pop(meant.plan_id, [])
+        claimed = self._claim_one(meant.plan_id, earlier, lease)
+        if claimed is not None:
+            return claimed
         found = self.next(meant, agent=agent or self._by)
-        for offer in found.offers:
-            try:
-                return self._claim(meant.plan_id, offer, lease)
-            except (TryLater, Rejected):  # somebody was quicker
-                continue
+        claimed = self._claim_one(meant.plan_id, found.offers, lease)
+        if claimed is not None:
+            return claimed
         raise TryLater(
             f"Nothing of plan {meant.plan_id} can be claimed now",
             facts={"it is": found.status, "done": f"{found.done} of {found.total}"},
             hint="headway next says what is done, waiting or blocked",
             code=f"next.{found.status}",
         )
+
+    def _claim_one(self, plan_id: str, offers: list[Offer], lease: float) -> dict[str, Any] | None:
+        """The first of these that is still to be had; the rest is kept in mind, where the ledger is kept open."""
+        for number, offer in enumerate(offers):
+            state = self._show(plan_id).state
+            claim = state.claims.get(offer.spec.id)
+            if _newest(state, offer.spec.id) != offer.seen or (claim is not None and not _is_over(claim, now())):
+                continue
+            try:
+                claimed = self._start(plan_id, offer, lease)
+            except (TryLater, Rejected, UsageError):  # somebody was quicker, or it is no longer what it was
+                continue
+            if self._kept is not None:
+                self._offers[plan_id] = offers[number + 1 :]
+            return claimed
+        return None
 
     def heartbeat(self, plan_id: str, word: str, *, token: int | None = None, lease: float = LEASE) -> str:
         """Say that one is still at it; until when the claim stands now."""
@@ -211,9 +273,9 @@ class Life:
 
     def sweep(self, plan_id: str) -> list[str]:
         """Give back what nobody holds any more: claims whose lease ran out, and those of a run that is gone."""
-        before = self._project.show(plan_id).state.claims
+        before = dict(self._show(plan_id, newest=True).state.claims)
         self._execute(plan_id, cmd.SweepClaims(now=now()))
-        after = self._project.show(plan_id).state.claims
+        after = self._show(plan_id).state.claims
         return [a for a, claim in before.items() if after.get(a) != claim]
 
     def complete(
@@ -263,7 +325,7 @@ class Life:
 
     def skip(self, plan_id: str, words: list[str], *, reason: str) -> list[str]:
         """Decide that artifacts are not made; their dependents go on without them."""
-        ids = self._work.session.resolve(self._project.show(plan_id).state, words)
+        ids = self._work.session.resolve(self._show(plan_id).state, words)
         self._execute(plan_id, cmd.SkipArtifacts(ids=tuple(ids), reason=reason))
         return ids
 
@@ -322,7 +384,7 @@ class Life:
 
     def judge_work(self, plan_id: str, words: Iterable[str], verdict: Word, *, text: str = "") -> list[Finished]:
         """Approve or reject artifacts where a person is asked: at their approval gate, or the one gate they have."""
-        state = self._project.show(plan_id).state
+        state = self._show(plan_id).state
         found = []
         for artifact_id in self._work.session.resolve(state, list(words)):
             asked = [gate for gate in state.artifacts[artifact_id].gates if gate.kind != "check"]
@@ -339,22 +401,28 @@ class Life:
 
     # Helpers of the above.
 
-    def _claim(self, plan_id: str, offer: Offer, lease: float) -> dict[str, Any]:
-        artifact_id, until = offer.spec.id, _until(lease)
-        reasons: dict[str, str] = {artifact_id: offer.reason.code}
-        start = cmd.StartArtifacts(ids=(artifact_id,), lease=until, reasons=reasons)
-        records = self._execute(plan_id, cmd.SweepClaims(now=now()), start)
-        return {**offer.to_dict(), "token": records[-1].seq, "by": self._by, "until": until}
-
     def _named(self, plan_id: str, word: str) -> tuple[State, str]:
-        state = self._project.show(plan_id).state
+        state = self._show(plan_id).state
         return state, self._work.session.resolve(state, [word])[0]
 
     def _find(self, plan_id: str, word: str) -> tuple[Judged, str]:
         """An artifact, judged with what it requires and nothing else."""
-        execution = self._project.show(plan_id)
+        execution = self._show(plan_id)
         artifact_id = self._work.session.resolve(execution.state, [word])[0]
-        return self._work.session.judge(plan_id, execution=execution, just=[artifact_id]), artifact_id
+        return self._judge(plan_id, execution, [artifact_id]), artifact_id
+
+    def _judge(self, plan_id: str, execution: SavedExecution, just: Sequence[str] = ()) -> Judged:
+        """Judge artifacts; where the ledger is kept open, with what is known from last time of the same plan."""
+        version, judged = self._judges.get(plan_id, (0, None))
+        if judged is None or version != execution.state.version:
+            judged = self._work.session.judge(plan_id, execution=execution, just=just)
+            if self._kept is not None:
+                self._judges[plan_id] = execution.state.version, judged
+            return judged
+        judged.judge.follow(execution.state)
+        judged.judge.all(just)
+        judged.reasons.update({a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons})
+        return judged._replace(execution=execution)
 
     def _token(self, state: State, artifact_id: str, token: int | None) -> int:
         if token is not None:
@@ -376,7 +444,7 @@ class Life:
 
     def _finished(self, plan_id: str, artifact_id: str) -> Finished:
         """What is on disk now."""
-        state = self._project.show(plan_id).state
+        state = self._show(plan_id).state
         done = state.made.get(artifact_id) or state.completed.get(artifact_id)
         if done is None:
             raise NotFound(
@@ -387,7 +455,7 @@ class Life:
         return Finished(artifact_id, recorded_status(state, artifact_id), done, missing(state, artifact_id))
 
     def _outputs(self, judged: Judged, spec: ArtifactSpec, text: bytes | None) -> tuple[Output, ...]:
-        outputs = Outputs(self._project.root, self._project.blobs, judged.judge.observer)
+        outputs = judged.judge.outputs
         if not spec.produces and not spec.modifies:
             return (outputs.keep_text(text or b""),)
         absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
@@ -402,12 +470,11 @@ class Life:
 
     def _workshop(self, judged: Judged, spec: ArtifactSpec) -> tuple[Workshop, Job]:
         state, root = judged.execution.state, self._project.root
-        outputs = Outputs(root, self._project.blobs, judged.judge.observer)
-        workshop = Workshop(root, outputs, self._project.home)
+        workshop = Workshop(root, judged.judge.outputs, self._project.home)
         job = Job(
             spec=spec,
             root=root,
-            inputs={r: workshop.input(state.artifacts[r], judged.judge.recorded(r)) for r in spec.requires},
+            inputs=workshop.inputs(spec, judged.judge.recorded),
             sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
@@ -437,8 +504,33 @@ class Life:
                     code="gate.bytes",
                 )
 
+    def _writer(self, plan_id: str) -> Writer | None:
+        """The plan's writer, where it is kept open."""
+        if self._kept is not None and plan_id not in self._writers:
+            folder = self._project.folder(plan_id)
+            self._writers[plan_id] = self._kept.enter_context(folder.writing())
+        return self._writers.get(plan_id)
+
+    def _show(self, plan_id: str, *, newest: bool = False) -> SavedExecution:
+        """The plan as it is on disk now; where the ledger is kept open, as of one's own last look: every write is one.
+
+        Rules are decided on the newest state in any case: an old look costs at most a refusal.
+        """
+        writer = self._writer(plan_id)
+        if writer is None:
+            return self._project.show(plan_id)
+        state = writer.catch_up() if newest or writer.state is None else writer.state
+        if state is None or writer.position is None:
+            return self._project.show(plan_id)
+        return SavedExecution(state, writer.position)
+
+    def _judged(self, meant: Meant) -> Judged:
+        if self._kept is None or meant.plan is not None:
+            return self._work.judge(meant)
+        return self._judge(meant.plan_id, self._show(meant.plan_id, newest=True))
+
     def _execute(self, plan_id: str, *commands: cmd.Command) -> Sequence[Any]:
-        return self._project.execute(plan_id, *commands, by=self._by)
+        return self._project.execute(plan_id, *commands, by=self._by, writer=self._writer(plan_id))
 
 
 def _failed_roots(judged: Judged) -> dict[str, str]:
@@ -451,6 +543,18 @@ def _failed_roots(judged: Judged) -> dict[str, str]:
         if root is not None:
             roots[artifact_id] = root
     return roots
+
+
+def _late(judged: Judged, artifact_id: str) -> list[str]:
+    """What it requires of this plan that is not up to date."""
+    requires = judged.judge.graph[artifact_id].requires
+    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
+
+
+def _newest(state: State, artifact_id: str) -> int:
+    """The number of its newest completion, or of what waits for its gates; 0 without any."""
+    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    return done.seq if done is not None else 0
 
 
 def _is_over(claim: Claim, moment: str) -> bool:

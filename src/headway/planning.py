@@ -12,9 +12,9 @@ import msgspec
 
 from headway.core import commands as cmd
 from headway.core.approval import is_open, plan_hash
+from headway.core.difference import compare_plans
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Approval
-from headway.core.versions import compare
 from headway.engine.planners import PlanFailure, Planner, as_patch, change_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.plan_keys import ARTIFACT_KEYS
@@ -157,7 +157,7 @@ class Planning:
         }
         was = self._as_approved(plan_id, approval)
         if was is not None:
-            found["changes"] = compare(
+            found["changes"] = compare_plans(
                 was, SavedExecution(state, self._project.show(plan_id).position).proposal
             ).to_dict()
         return found

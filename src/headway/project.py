@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import msgspec
@@ -19,19 +20,20 @@ from headway.core.commands import (
     CreatePlan,
     ImportPlan,
     RecordExport,
+    RecordLearning,
     ReleaseArtifacts,
     ResetPlan,
     SetProfile,
     TakeProposal,
 )
 from headway.core.decide import Rejection, decide
-from headway.core.events import ArtifactReleased, Record
+from headway.core.events import ArtifactReleased, PlanImported, Record
 from headway.core.evolve import apply, evolve
 from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec, Profile
 from headway.core.state import Export, Position, Proposal, State
 from headway.disk import REAL, Disk
-from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, UsageError
+from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
@@ -43,6 +45,11 @@ from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 
 if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
+
+if TYPE_CHECKING:
+    from headway.history.dag import Dag  # the history is loaded by whoever changes or asks for it
+    from headway.history.planning import GoalPlan
+    from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
 
 if TYPE_CHECKING:
     from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
@@ -79,7 +86,10 @@ class Project:
         self._disk = disk
         self._parsed: tuple[tuple[str, str], ParsedPlan] | None = None
         self.blobs = Blobs(os.path.join(self.home, "blobs"), disk=disk)
-        self.store = PlanStore(os.path.join(self.home, "plans"), blobs=self.blobs, disk=disk, notice=notice)
+        self._notice = notice
+        self._dag: Dag | None = None
+        plans = os.path.join(self.home, "plans")
+        self.store = PlanStore(plans, blobs=self.blobs, disk=disk, notice=notice, watcher=_Watching(self))
         with suppress(DamageError):  # the ledgers stand without it; a newer format is refused before anything is read
             read_identity(self.home)
 
@@ -178,7 +188,7 @@ class Project:
 
         key = (name, digest(data))
         if self._parsed is None or self._parsed[0] != key:
-            self._parsed = (key, parse_plan(data, name=name))
+            self._parsed = (key, parse_plan(data, name=name, check=self.check))
         return self._parsed[1]
 
     def read_plan_file(self, path: str) -> tuple[bytes, str]:
@@ -197,9 +207,13 @@ class Project:
 
     def problems(self, execution: SavedExecution) -> list[Problem]:
         """What keeps a saved plan from being run."""
-        from headway.core.check import check_plan
+        return self.check(execution.proposal)
 
-        return check_plan(execution.proposal)
+    def check(self, plan: PlanSpec) -> list[Problem]:
+        """Everything that is wrong with a plan, by itself and beside the others of this project."""
+        from headway.engine.abroad import check_beside_others
+
+        return check_beside_others(plan, plan.id or hash_goal(plan.goal), self.store)
 
     def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """What happened to a plan. A damaged ledger is refused before the first event."""
@@ -212,6 +226,17 @@ class Project:
                 code="event.none",
             )
         return self.folder(plan_id).history(first, last)
+
+    def follow(self, plan_id: str) -> Iterator[Record]:
+        """What happened to a plan, and what happens from here on, as it happens."""
+        return self.folder(plan_id).follow()
+
+    def states(self, plan_id: str, *, last: int | None = None, follow: bool = False) -> Iterator[tuple[State, Record]]:
+        """The plan after each event, which is changed in place; with `follow`, of those to come as well."""
+        if last is not None:
+            self.log(plan_id, last=last)
+        folder = self.folder(plan_id)
+        return folder.fold(folder.follow() if follow else folder.history(1, last))
 
     def versions(self, plan_id: str) -> list[PlanVersion]:
         """Every structure that the plan ever had."""
@@ -262,7 +287,7 @@ class Project:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
-        self.blobs.put(msgspec.json.encode(_storable(plan)))
+        self.blobs.put(msgspec.json.encode(_storable(self._in_full(plan, folder.plan_id))))
         with folder.writing(show=show) as writer:
             self._release_dead(folder, writer)
             records = writer.execute(command, by=self.by)
@@ -303,7 +328,7 @@ class Project:
     ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
         """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
         chosen = self._plan_id(plan, plan_id, name, problems)
-        plan = _storable(plan)
+        plan = _storable(self._in_full(plan, chosen))
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
@@ -341,6 +366,24 @@ class Project:
         """Put a plan away."""
         return self._execute(plan_id, ClosePlan(reason=reason))
 
+    def clean(self, *, days: float, dry_run: bool = False) -> list[str]:
+        """Delete plans that are complete or closed, not touched for so long, and proposed by no file; their ids.
+
+        A plan whose file is still there is kept: its next run would take its outputs for somebody else's.
+        """
+        deleted = []
+        for plan_id in self.store.clean(timedelta(days=days), dry_run=True):
+            proposal = self.show(plan_id).state.proposal
+            if proposal is not None and os.path.exists(os.path.join(self.root, proposal.path.partition(":")[0])):
+                continue
+            if not dry_run:
+                try:
+                    self.store.delete(plan_id)
+                except TryLater:  # somebody runs it after all
+                    continue
+            deleted.append(plan_id)
+        return deleted
+
     # Checkpoints.
 
     def export_plan(self, plan_id: str, path: str) -> list[str]:
@@ -359,7 +402,7 @@ class Project:
         chosen = plan_id or given.plan_id
         folder = self.store.folder(chosen)
         current = folder.load()
-        if current is not None and current.position == given.position:
+        if current is not None and not replace and self._is_here(folder, current, given):
             return Saved(current, "unchanged", [], [])
         state = given.state
         if state.proposal is not None and not self.blobs.has(state.proposal.blob):
@@ -383,6 +426,69 @@ class Project:
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if current else "created", records, self.problems(execution))
 
+    def _is_here(self, folder: PlanFolder, current: SavedExecution, given: SavedExecution) -> bool:
+        """Whether a checkpoint is what this plan is, or was taken in before: there is nothing to take in again."""
+        if current.position == given.position:
+            return True
+        return any(
+            isinstance(record.event, PlanImported)
+            and (record.event.origin, record.event.at) == (given.state.project_id, given.position)
+            and given.position.seq
+            for record in folder.history()
+        )
+
+    # History.
+
+    @property
+    def dag(self) -> Dag:
+        """The history of this project: every goal ever run, and what it made."""
+        if self._dag is None:
+            from headway.history.dag import Dag
+
+            self._dag = Dag(self.root, self.home, self.store, notice=self._notice)
+        return self._dag
+
+    def get_project_dag_index(self) -> DagIndex:
+        """All goals ever run, in a line each."""
+        return self.dag.index()
+
+    def get_project_dag_full(self) -> ProjectDag:
+        """Everything at once: goals, tasks, artifacts, what is outside, and all edges."""
+        from headway.history.graph import full_dag
+
+        return full_dag(self.dag)
+
+    def get_goal_details(self, goal_id: str) -> GoalDetail:
+        """One goal with its tasks."""
+        return self.dag.goal(goal_id)
+
+    def append_goal_to_dag(self, plan_id: str, *, learnings: Sequence[str] = ()) -> GoalDetail:
+        """Take a plan into the history now, with what was learned from it. Runs do so by themselves when they end."""
+        folder = self.folder(plan_id)
+        if learnings:
+            self._execute(plan_id, *(RecordLearning(text=text) for text in learnings))
+        execution = folder.load()
+        if execution is None:
+            raise self._no_plan(plan_id)
+        self.dag.append(execution)
+        return self.dag.goal(plan_id)
+
+    def plan_goal(self, goal: str | PlanSpec) -> GoalPlan:
+        """What exists already, and what of a proposed plan need not be made, for whoever plans a goal."""
+        from headway.files.observe import Observer
+        from headway.history.planning import Known, plan_goal
+
+        observer = Observer(self.root, {})
+
+        def stands(known: Known) -> bool:
+            return not known.path or observer.look(known.path.rstrip("/")).digest.startswith(known.file_hash)
+
+        return plan_goal(goal, self.get_project_dag_full(), stands=stands)
+
+    def on_dag_updated(self, listener: Callable[[DagUpdated], None]) -> Callable[[], None]:
+        """Call this whenever this object has brought the history up to date; what is returned ends it."""
+        return self.dag.listen(listener)
+
     # Identity.
 
     @property
@@ -405,17 +511,22 @@ class Project:
                 return str(found)
         return ""
 
-    def execute(self, plan_id: str, *commands: Command, by: str = "") -> list[Record]:
-        """Carry out commands, in order and in one write; what they caused. The first that is refused is raised."""
+    def execute(self, plan_id: str, *commands: Command, by: str = "", writer: Writer | None = None) -> list[Record]:
+        """Carry out commands, in order and in one write; what they caused. The first that is refused is raised.
+
+        `writer`: of somebody who keeps one open, because they have more to do.
+        """
         folder = self.folder(plan_id)
-        with folder.writing() as writer:
-            self._release_dead(folder, writer)
-            records: list[Record] = []
-            for outcome in writer.execute_all(commands, by=by or self.by):
-                if isinstance(outcome, HeadwayError):
-                    raise outcome
-                records += outcome
-            return records
+        if writer is None:
+            with folder.writing() as own:
+                return self.execute(plan_id, *commands, by=by, writer=own)
+        self._release_dead(folder, writer, writer.state)
+        records: list[Record] = []
+        for outcome in writer.execute_all(commands, by=by or self.by):
+            if isinstance(outcome, HeadwayError):
+                raise outcome
+            records += outcome
+        return records
 
     # Helpers of the above.
 
@@ -427,9 +538,9 @@ class Project:
                 writer.execute(command, by=self.by)
             return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
 
-    def _release_dead(self, folder: PlanFolder, writer: Writer) -> None:
+    def _release_dead(self, folder: PlanFolder, writer: Writer, known: State | None = None) -> None:
         """Claims of a run that was killed hold nobody up: whoever finds it gone gives them back."""
-        state = writer.refresh()
+        state = known or writer.catch_up()
         dead = folder.dead_claims(state) if state is not None else ()
         if dead:
             writer.execute(ReleaseArtifacts(ids=dead, reason=DEAD), by=self.by)
@@ -442,6 +553,15 @@ class Project:
         event = ArtifactReleased(ids=dead, reason=DEAD)
         seq, hash_ = found.position
         return SavedExecution(evolve(found.state, Record(seq, now(), self.by, event, hash_, hash_)), found.position)
+
+    def _in_full(self, plan: PlanSpec, plan_id: str) -> PlanSpec:
+        """The plan with each plain name of another plan's artifact in full: so it is recorded, whatever comes later."""
+        own = {spec.id for spec in plan.artifacts}
+        if all(r in own for spec in plan.artifacts for r in spec.requires):
+            return plan
+        from headway.engine.abroad import resolved
+
+        return resolved(plan, plan_id, self.store)[0]
 
     def _base(self, existing: SavedExecution, plan: PlanSpec, take: str) -> PlanSpec:
         """The proposal as last taken in: what the new one is compared with."""
@@ -532,6 +652,19 @@ class Project:
             return self._id_in_file(path) == plan_id
         except UsageError:
             return False
+
+
+class _Watching:
+    """Brings the history up to date after a write, and loads what does so only then."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def began(self, plan_id: str) -> None:
+        self._project.dag.began(plan_id)
+
+    def projected(self, execution: SavedExecution) -> None:
+        self._project.dag.projected(execution)
 
 
 def _refuse(state: State | None, command: Command) -> None:

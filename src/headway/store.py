@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -19,11 +20,11 @@ from headway.core.commands import ImportPlan
 from headway.core.decide import decide
 from headway.core.events import Event, Record
 from headway.core.evolve import apply, replay
-from headway.core.ids import hash_goal, plan_id_problem
+from headway.core.ids import foreign_name, hash_goal, plan_id_problem
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
 from headway.disk import REAL, Disk
-from headway.errors import DamageError, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
+from headway.errors import DamageError, DecisionNeeded, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.ledger.file import FileLedger
 from headway.ledger.lock import FileLock
@@ -63,6 +64,9 @@ CHECKPOINTS = STRUCTURE | {
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
 
+FOLLOW = 0.1
+"""How often, in seconds, whoever follows a ledger looks whether it has grown."""
+
 TRASH = ".deleted-"
 
 Notice = Callable[[str], None]
@@ -73,10 +77,25 @@ def keep_quiet(_: str) -> None:
     """For callers who do not want to hear."""
 
 
+class Watcher(Protocol):
+    """Whoever keeps something of its own by the ledgers of all plans: the history of the project."""
+
+    def began(self, plan_id: str) -> None: ...
+    def projected(self, execution: SavedExecution) -> None: ...
+
+
 class PlanFolder:
     """One plan: its ledger, its projections, and the one way to write to it."""
 
-    def __init__(self, path: str, *, blobs: Blobs, disk: Disk = REAL, notice: Notice = keep_quiet) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        blobs: Blobs,
+        disk: Disk = REAL,
+        notice: Notice = keep_quiet,
+        watcher: Watcher | None = None,
+    ) -> None:
         self.path = path
         self.plan_id = os.path.basename(path)
         self.blobs = blobs
@@ -84,6 +103,7 @@ class PlanFolder:
         self.disk = disk
         self._notice = notice
         self._units: set[str] = set()
+        self._watcher = watcher
 
     def ledger(self) -> FileLedger:
         """A ledger object of one's own."""
@@ -99,7 +119,7 @@ class PlanFolder:
         loaded = self.ledger().load(thorough=thorough)
         if loaded is None or loaded.end is None:
             return None
-        states = deque((state for state, _ in self._fold(loaded.records)), maxlen=1)
+        states = deque((state for state, _ in self.fold(loaded.records)), maxlen=1)
         if states and states[0].plan_id != self.plan_id:
             raise LedgerDamaged(
                 f"The ledger in the folder of plan {self.plan_id} is that of plan {states[0].plan_id}",
@@ -125,13 +145,26 @@ class PlanFolder:
 
     def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
         """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
-        return self._fold(self.history(1, last))
+        return self.fold(self.history(1, last))
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number."""
         return self.ledger().history(first, last)
 
-    def _fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
+    def follow(self) -> Iterator[Record]:
+        """Events from the first one on, and then whatever is appended, as long as the ledger is there."""
+        ledger, following = self.ledger(), 1
+        seen: tuple[int, ...] = ()
+        while now := ledger.stamp():
+            if now == seen:
+                time.sleep(FOLLOW)
+                continue
+            seen = now
+            for record in ledger.history(following):
+                following = record.seq + 1
+                yield record
+
+    def fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
         """Nothing is built on what is not there: behind a gap the fold begins again where an event carries it all."""
         last: Record | None = None
         try:
@@ -150,16 +183,22 @@ class PlanFolder:
     # Writing.
 
     @contextmanager
-    def writing(self, *, show: bool = True) -> Iterator[Writer]:
-        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it."""
+    def writing(self, *, show: bool = True, known: SavedExecution | None = None) -> Iterator[Writer]:
+        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
+
+        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more.
+        """
         seen: set[str] = set()
 
         def note(state: State, records: Sequence[Record]) -> None:
+            if not seen and records and self._watcher is not None:
+                self._watcher.began(self.plan_id)
             seen.update(record.event.type for record in records)
             if state.units:
                 self._units.update(phases.touched(state, records))
 
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note)
+        seed = (known.state, known.position) if known is not None else None
+        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=seed)
         try:
             yield writer
             writer.sync()
@@ -181,6 +220,8 @@ class PlanFolder:
         left = self.files.refresh(execution, ALL if important else VIEWS)
         for name, why in left:
             self._notice(f"{name} {why}")
+        if self._watcher is not None:
+            self._watcher.projected(execution)
         return left
 
     def show(self, writer: Writer) -> None:
@@ -275,11 +316,13 @@ class PlanStore:
         blobs: Blobs | None = None,
         disk: Disk = REAL,
         notice: Notice = keep_quiet,
+        watcher: Watcher | None = None,
     ) -> None:
         self.base_path = os.fspath(base_path)
         self.blobs = blobs or Blobs(os.path.join(os.path.dirname(self.base_path) or ".", "blobs"), disk=disk)
         self._disk = disk
         self._notice = notice
+        self._watcher = watcher
 
     def folder(self, plan_id: str) -> PlanFolder:
         """The folder of a plan, whether it exists or not. Ids are unique whatever their case."""
@@ -301,7 +344,7 @@ class PlanStore:
 
     def _folder(self, plan_id: str) -> PlanFolder:
         path = os.path.join(self.base_path, plan_id)
-        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice)
+        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice, watcher=self._watcher)
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""
@@ -370,10 +413,31 @@ class PlanStore:
         return found
 
     def delete(self, plan_id: str) -> None:
-        """Delete a plan with its ledger. Not while somebody runs it."""
+        """Delete a plan with its ledger. Not while somebody runs it, nor while another plan requires of it."""
         folder = self.folder(plan_id)
         if not os.path.isdir(folder.path):
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
+        users = self.required_by().get(plan_id, [])
+        if users:
+            raise DecisionNeeded(
+                f"Plan {plan_id} is required by {', '.join(users[:4])}{' and more' if len(users) > 4 else ''}",
+                hint=f"remove {plan_id}:… from what they require, or delete them first",
+                code="plan.required",
+            )
+        self._delete(folder)
+
+    def required_by(self) -> dict[str, list[str]]:
+        """Plans that others require something of, each with those others. One that cannot be read requires nothing."""
+        found: dict[str, list[str]] = {}
+        for other in self.list_recent(None):
+            artifacts = other.state.artifacts
+            names = (r for spec in artifacts.values() for r in spec.requires if r not in artifacts)
+            for plan in {name[0] for r in names if (name := foreign_name(r)) is not None}:
+                found.setdefault(plan, []).append(other.plan_id)
+        return found
+
+    def _delete(self, folder: PlanFolder) -> None:
+        plan_id = folder.plan_id
         with folder.idle():
             os.rename(folder.path, os.path.join(self.base_path, f"{TRASH}{plan_id}-{os.urandom(4).hex()}"))
         for name in os.listdir(self.base_path):
@@ -381,7 +445,9 @@ class PlanStore:
                 shutil.rmtree(os.path.join(self.base_path, name), ignore_errors=True)
 
     def clean(self, max_age: timedelta = timedelta(days=7), *, dry_run: bool = False) -> list[str]:
-        """Delete plans that are complete or closed and were not touched for this long. Their ids."""
+        """Delete plans that are complete or closed and were not touched for this long; those that plans require which
+        stay are left. Their ids.
+        """
         limit = (datetime.now(UTC) - max_age).isoformat(timespec="microseconds")
         old = [
             entry.plan_id
@@ -390,11 +456,16 @@ class PlanStore:
             and entry.execution.status in ("complete", "closed")
             and entry.execution.updated_at < limit
         ]
-        return old if dry_run else [plan_id for plan_id in old if self._cleaned(plan_id)]
+        users = self.required_by() if old else {}
+        going = set(old)
+        while kept := {plan_id for plan_id in going if not going.issuperset(users.get(plan_id, ()))}:
+            going -= kept
+        free = [plan_id for plan_id in old if plan_id in going]
+        return free if dry_run else [plan_id for plan_id in free if self._cleaned(plan_id)]
 
     def _cleaned(self, plan_id: str) -> bool:
         try:
-            self.delete(plan_id)
+            self._delete(self.folder(plan_id))
         except TryLater:
             return False
         return True

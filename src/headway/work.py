@@ -16,9 +16,10 @@ import msgspec
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
-from headway.core.freshness import Reason
-from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
+from headway.core.fingerprint import reuse_key
+from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
+from headway.engine.asking import Question, clock
 from headway.engine.gc import sweep
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
@@ -26,12 +27,13 @@ from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
 from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
 from headway.files.blobs import Swept
-from headway.files.outputs import Outputs
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 
 if TYPE_CHECKING:
+    from headway.core.difference import PlanDifference
     from headway.engine.planners import Planner  # only named in annotations
+    from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
 
 
 class Meant(NamedTuple):
@@ -44,18 +46,6 @@ class Meant(NamedTuple):
     fresh: bool = False
     functions: Mapping[str, Callable[..., Any]] | None = None
     execution: SavedExecution | None = None
-
-
-class Preview(NamedTuple):
-    """What a run would do: an upper bound, since early cut-off may spare some of it."""
-
-    judged: Judged
-    selected: set[str]
-
-    @property
-    def stale(self) -> dict[str, Reason]:
-        """What would be made, and why."""
-        return {a: r for a, r in self.judged.reasons.items() if a in self.selected and not r.fresh}
 
 
 class Work:
@@ -126,6 +116,8 @@ class Work:
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
         execution: SavedExecution | None = None,
+        agree: Callable[[Question], bool] | None = None,
+        warn: Callable[[str], None] = lambda _: None,
         replan: Planner | None = None,
     ) -> RunResult:
         """Make what is stale. If artifacts fail for good and a planner may be asked, go on with its better plan."""
@@ -139,6 +131,8 @@ class Work:
                 loop=loop,
                 stop=stop,
                 execution=None if earlier else execution,
+                agree=agree,
+                warn=warn,
             )
             if result.status != "failed" or not result.failed or not self._replan(plan_id, result, replan):
                 return result.after(earlier)
@@ -164,14 +158,13 @@ class Work:
         options: Options | None = None,
         *,
         at: int | None = None,
+        take: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> Judged:
         """Judge a plan as it would be run now: with what its file proposes, and variables set. Writes nothing."""
         execution = None
         if meant.plan is not None and at is None:
-            execution = self.project.foresee(
-                meant.plan, name=meant.name, source=meant.source, plan_id=meant.plan_id, fresh=meant.fresh
-            )
+            execution = self._foreseen(meant, take)
         if variables:
             execution = execution or self.project.show(meant.plan_id)
             settings = _with_variables(execution.state, variables)
@@ -179,28 +172,91 @@ class Work:
             execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
 
+    def _foreseen(self, meant: Meant, take: str) -> SavedExecution:
+        """The plan as it would be once its file is taken in."""
+        assert meant.plan is not None, "something is proposed"
+        return self.project.foresee(
+            meant.plan, name=meant.name, source=meant.source, plan_id=meant.plan_id, take=take, fresh=meant.fresh
+        )
+
     def preview(
-        self, meant: Meant, options: Options | None = None, *, variables: Mapping[str, str] | None = None
-    ) -> Preview:
-        """What `run` with these options would do."""
-        judged = self.judge(meant, options, variables=variables)
-        return Preview(judged, judged.selected)
+        self,
+        meant: Meant,
+        options: Options | None = None,
+        *,
+        at: int | None = None,
+        take: str = "",
+        variables: Mapping[str, str] | None = None,
+    ) -> PlanPreview:
+        """What `run` with these options would do, and what that would take."""
+        judged = self.judge(meant, options, at=at, take=take, variables=variables)
+        return self._preview(meant, judged, options or Options())
 
-    def status(self, meant: Meant, *, at: int | None = None) -> dict[str, Any]:
-        """Where a plan stands."""
-        return status_document(self.judge(meant, at=at))
-
-    def why(self, meant: Meant, word: str) -> dict[str, Any]:
-        """Why an artifact is fresh or stale."""
+    def made_before(self, meant: Meant) -> dict[str, str]:
+        """Stale artifacts that need not be made: which goal once made them, from the same things in the same way."""
         judged = self.judge(meant)
+        judge, found = judged.judge, {}
+        for artifact_id, reason in judged.reasons.items():
+            spec = judge.state.artifacts[artifact_id]
+            waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
+            if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
+                continue
+            for earlier in judge.history.earlier(reuse_key(judge.made_from(artifact_id))):
+                if all(map(judge.outputs.readable, earlier.outputs)):
+                    found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
+                    break
+        return found
+
+    def _preview(self, meant: Meant, judged: Judged, options: Options) -> PlanPreview:
+        from headway.engine.estimates import Durations
+        from headway.engine.preview import foresee
+
+        state = judged.execution.state
+        previous = judged.execution if meant.plan is None else self.project.store.folder(meant.plan_id).load()
+        jobs = self.session.jobs(state, options)
+        durations = Durations(self.project.store, state)
+        return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+
+    def diff_plan(self, meant: Meant, *, take: str = "") -> tuple[PlanDifference, int] | None:
+        """How the plan differs from what it was when it was last run (or saved), as of which event; None: no such."""
+        from headway.core.difference import compare_plans
+
+        saved = self.project.store.folder(meant.plan_id).load()
+        if saved is None:
+            return None
+        now = self._foreseen(meant, take) if meant.plan is not None else saved
+        run = saved.state.run
+        before = self.project.show(meant.plan_id, at=run.seq) if run is not None else saved
+        return compare_plans(before.proposal, now.proposal), before.position.seq
+
+    def status(self, meant: Meant, *, at: int | None = None, take: str = "") -> dict[str, Any]:
+        """Where a plan stands."""
+        return status_document(self.judge(meant, at=at, take=take))
+
+    def why(self, meant: Meant, word: str, *, at: int | None = None, take: str = "") -> dict[str, Any]:
+        """Why an artifact is fresh or stale, and what it would take to make it and what is behind it."""
+        judged = self.judge(meant, at=at, take=take)
         artifact_id = self.session.resolve(judged.execution.state, [word])[0]
-        before = None
-        if judged.reasons[artifact_id].code == "spec_changed":
-            before = self._spec_when_made(judged, artifact_id)
-        document = why_document(judged, artifact_id, before)
+        document = why_document(judged, artifact_id)
+        document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
         return document
+
+    def _cost(self, meant: Meant, judged: Judged, artifact_id: str) -> dict[str, Any] | None:
+        """What making it takes, alone and with everything before and behind it that is stale: at most."""
+        if judged.reasons[artifact_id].fresh:
+            return None
+        graph = judged.judge.graph
+        around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
+        preview = self._preview(meant, judged._replace(selected=around), Options())
+        return {
+            "own": preview.items[artifact_id].to_dict()["estimate"],
+            "action": preview.items[artifact_id].action,
+            "artifacts": len(preview.items),
+            **preview.total._asdict(),
+            "ms": preview.total.ms._asdict(),
+        }
 
     def _printed(self, failure: Failure) -> str:
         """The last lines that a failed attempt printed."""
@@ -289,7 +345,7 @@ class Work:
         judged = self.session.judge(plan_id, writable=True)
         state, judge = judged.execution.state, judged.judge
         artifact_id = self.session.resolve(state, [word])[0]
-        outputs = Outputs(self.project.root, self.project.blobs, judge.observer)
+        outputs = judge.outputs
         earlier = self._earlier(plan_id, artifact_id, at, judge)
         if not all(outputs.readable(output) for output in earlier.outputs):
             raise BlobDamaged(
@@ -338,12 +394,6 @@ class Work:
     def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
         settings = _with_variables(self.project.show(plan_id).state, variables)
         self.project.change(plan_id, ChangePlan(settings=settings, reason="--set"))
-
-    def _spec_when_made(self, judged: Judged, artifact_id: str) -> ArtifactSpec | None:
-        done = judged.execution.state.completed.get(artifact_id)
-        if done is None or not done.seq:
-            return None
-        return self.project.show(judged.execution.plan_id, at=done.seq).state.artifacts.get(artifact_id)
 
 
 def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:

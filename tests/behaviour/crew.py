@@ -41,6 +41,9 @@ class Crew:
     def state(self) -> State:
         return Project(self.root).show("p").state
 
+    def status(self) -> str:
+        return self.state.status
+
     @property
     def seq(self) -> int:
         return Project(self.root).show("p").position.seq

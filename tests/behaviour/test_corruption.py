@@ -211,17 +211,17 @@ def timeless(state: State) -> State:
 
 def test_a_hole_that_changes_again_is_damage_again(ruin: Ruin) -> None:
     """A hole is known by its bytes: what happens to them later is found and set aside as well."""
-    damaged = ruin.good.replace(b'"stale":{"a"', b'"stale":{"A"')
+    damaged = ruin.good.replace(b'"because":{"never made":["a"', b'"because":{"never made":["A"')
     ruin.become(damaged)
     ruin.repair()
     assert ruin.findings() == []
     mended = ruin.path.read_bytes()
-    ruin.path.write_bytes(mended.replace(b'"stale":{"A"', b'"stale":{"B"'))
+    ruin.path.write_bytes(mended.replace(b'"because":{"never made":["A"', b'"because":{"never made":["B"'))
     assert ruin.findings() == ["ledger.hole"]
     ruin.repair()
     assert ruin.findings() == []
-    assert b'"stale":{"A"' in ruin.quarantined()
-    assert b'"stale":{"B"' in ruin.quarantined()
+    assert b'"because":{"never made":["A"' in ruin.quarantined()
+    assert b'"because":{"never made":["B"' in ruin.quarantined()
 
 
 # Every other way to ruin a file.

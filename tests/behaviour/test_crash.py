@@ -62,7 +62,11 @@ def damaged(folder: Path) -> None:
     """A plan with a hole before its snapshot, a cut after it, and a torn end."""
     small_plan(folder)
     path = folder / "ledger.jsonl"
-    data = path.read_bytes().replace(b'"stale":{"a"', b'"stale":{"A"').replace(b'"goal":"y"', b'"goal":"Y"')
+    data = (
+        path.read_bytes()
+        .replace(b'"because":{"never made":["a"', b'"because":{"never made":["A"')
+        .replace(b'"goal":"y"', b'"goal":"Y"')
+    )
     path.write_bytes(data + b"torn")
     (folder / "head").unlink()
 

@@ -148,7 +148,7 @@ def test_an_adopted_edit_that_becomes_stale_is_asked_about_again(made: Bench) ->
     ran = made.run()
     assert (ran.log, ran.code, made.out("b")) == (["held b"], 3, "mine")
     assert ran.result.decisions[0].code == "adopted_edit"
-    assert ran.why["b"] == "it was accepted as it is, and since then spec changed"
+    assert ran.why["b"] == "it was accepted as it is, and since then contract changed (nothing → new)"
     assert made.run(rerun="b").log == ["held b"]
 
 

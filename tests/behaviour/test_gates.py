@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headway.core.gates import missing
+from headway.engine.result import Options
 from headway.errors import HeadwayError
 from headway.projections.saved_execution import SavedExecution
 from headway.surfaces.cli.main import main
@@ -93,14 +94,8 @@ def test_making_the_same_bytes_again_does_not_ask_again(crew: Crew) -> None:
     """The verdict was about them."""
     crew.say("page", "review", "APPROVE", "bob")
     crew.write("facts.txt", "one\n")
-    result = crew.work.run("p", _rerun("page"))
+    result = crew.work.run("p", Options(rerun=("page",)))
     assert (result.exit_code, times_made(crew)) == (0, 2)
-
-
-def _rerun(*ids: str) -> object:
-    from headway.engine.result import Options
-
-    return Options(rerun=ids)
 
 
 def test_a_rejection_fails_the_artifact_and_a_better_attempt_is_judged_anew(crew: Crew) -> None:
@@ -128,7 +123,7 @@ def test_a_gate_added_to_a_finished_artifact_is_asked_without_making_it_again(cr
     assert crew.run().exit_code == 0
     with_check = PLAN.replace("{by: [bob]}", "{by: [bob]}\n      polish: {kind: approval}")
     crew.propose(with_check)
-    assert crew.state.status == "in_progress"
+    assert crew.status() == "in_progress"
     assert crew.run().exit_code == 75
     assert [lack.name for lack in missing(crew.state, "page")] == ["polish"]
     crew.propose(PLAN)
@@ -202,7 +197,7 @@ def test_a_later_rejection_takes_back_what_was_complete_and_concerns_do_not(crew
 
 def test_work_that_waits_survives_a_kill_and_an_export(crew: Crew, tmp_path: Path) -> None:
     """Its bytes, its evidence and what is missing are in the ledger and in the checkpoint."""
-    script = "while :; do sleep 0.05; done"
+    script = "sleep 60"
     slow = PLAN + f'  slow:\n    produces: slow.txt\n    run: "{script}"\n'
     crew.write("headway.yaml", slow.replace("cat facts.txt", "cat facts.txt facts.txt"))
     process = subprocess.Popen(
@@ -211,6 +206,7 @@ def test_work_that_waits_survives_a_kill_and_an_export(crew: Crew, tmp_path: Pat
     assert soon(lambda: "slow" in crew.state.claims and "page" not in crew.state.claims and times_made(crew) == 2)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    crew.work.run("p", Options(targets=("page",)))  # whoever runs next ends what the dead one left
     crew.say("page", "review", "APPROVE", "bob")
     assert times_made(crew) == 2
     crew.work.project.export_plan("p", str(tmp_path / "out"))
@@ -218,7 +214,6 @@ def test_work_that_waits_survives_a_kill_and_an_export(crew: Crew, tmp_path: Pat
     state = other.work.project.import_plan(str(tmp_path / "out")).execution.state
     assert state.evidence == crew.state.evidence
     assert SavedExecution.from_dict(crew.work.project.show("p").to_dict()).state.evidence == state.evidence
-    subprocess.run(["pkill", "-9", "-s", str(process.pid)], check=False)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +234,24 @@ def test_a_word_that_is_nobodys_or_about_nothing_is_refused(
     with pytest.raises(HeadwayError) as refused:
         crew.say(word, gate, "APPROVE", by, text)
     assert (refused.value.error_code, bool(refused.value.hint), crew.seq) == (code, True, before)
+
+
+def test_work_is_approved_and_rejected_by_its_name_on_the_command_line(
+    crew: Crew, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At its approval gate, or at the one gate that it has; and gates are shown with what was said."""
+    place = ["--project", str(crew.root)]
+    assert main(["reject", "page", "--reason", "dull", "--by", "bob", *place]) == 0
+    assert main(["status", *place]) == 0
+    assert "gate review: REJECT by bob (dull)" in capsys.readouterr().out
+    assert main(["approve", "page", "--by", "bob", *place]) == 0
+    assert main(["gate", "page", *place]) == 0
+    assert "review (review): passed\n    APPROVE by bob" in capsys.readouterr().out
+    assert main(["approve", "site", "--by", "bob", *place]) == 2
+    assert main(["gate", "page", "review", *place]) == 2
+    assert main(["gate", "page", "review", "--run", *place]) == 2
+    assert main(["log", *place]) == 0
+    assert "gate review of page: REJECT (dull)" in capsys.readouterr().out
 
 
 def test_a_word_about_bytes_that_were_replaced_is_refused(crew: Crew) -> None:

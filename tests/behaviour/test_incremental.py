@@ -45,7 +45,7 @@ def test_an_upstream_that_comes_out_the_same_costs_one(chain: Bench) -> None:
     chain.change("n00", description="said otherwise")
     ran = chain.run()
     assert (ran.result.made, len(ran.result.kept)) == (["n00"], 19)
-    assert ran.why["n00"] == "spec changed"
+    assert ran.why["n00"] == "description changed (nothing → said otherwise)"
 
 
 def test_a_touch_costs_nothing(chain: Bench) -> None:

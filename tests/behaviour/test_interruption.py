@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from headway.project import Project
+from headway.surfaces.cli.main import main
 from tests.bench import Bench
 from tests.processes import finish, processes, soon, start
 
@@ -146,7 +147,8 @@ def test_a_second_run_is_told_who_is_at_it(tmp_path: Path) -> None:
     """Exit 75, naming the process; nothing is made twice."""
     (tmp_path / "headway.yaml").write_text(
         "id: p\ngoal: g\nartifacts:\n"
-        "  a: {produces: a.txt, run: 'echo x >> began; while ! test -f go; do sleep 0.02; done; echo a > {output}'}\n"
+        "  a: {produces: a.txt, run: 'echo x >> began; "
+        "for n in $(seq 600); do test -f go && break; sleep 0.05; done; echo a > {output}'}\n"
     )
     first = start(tmp_path)
     assert soon((tmp_path / "began").exists)
@@ -162,7 +164,8 @@ def test_status_can_be_asked_while_a_run_is_on(tmp_path: Path) -> None:
     """Reading takes no lock; the last run's plan can be changed meanwhile, except what is being made."""
     plan = (
         "id: p\ngoal: g\nartifacts:\n"
-        "  a: {produces: a.txt, run: 'touch began; while ! test -f go; do sleep 0.02; done; echo a > {output}'}\n"
+        "  a: {produces: a.txt, run: 'touch began; "
+        "for n in $(seq 600); do test -f go && break; sleep 0.05; done; echo a > {output}'}\n"
         "  b: {requires: [a], produces: b.txt, run: 'echo b > {output}'}\n"
     )
     (tmp_path / "headway.yaml").write_text(plan)
@@ -213,6 +216,18 @@ def test_what_has_effects_elsewhere_is_not_silently_done_again(tmp_path: Path) -
     assert "--rerun mail" in document["decisions"][0]["flags"]
     assert finish(start(tmp_path, "--rerun", "mail"))[0] == 0
     assert (tmp_path / "sent.log").read_text() == "x\nx\n"
+
+
+def test_the_users_word_settles_an_effect_without_files(tmp_path: Path) -> None:
+    """Somebody saw that the mail went out: it is accepted, as the question offers, and not sent again."""
+    killed_while_sending(tmp_path, SEND.replace(" > {output}", "").replace("echo sent", "true"))
+    plan = tmp_path / "headway.yaml"
+    plan.write_text(plan.read_text().replace("produces: sent.txt, ", ""))
+    flags = json.loads(finish(start(tmp_path, "--json"))[1])["decisions"][0]["flags"]
+    assert "headway accept mail" in flags
+    assert main(["accept", "mail", "--project", str(tmp_path)]) == 0
+    assert finish(start(tmp_path))[0] == 0
+    assert (tmp_path / "sent.log").read_text() == "x\n"
 
 
 def test_what_uses_its_key_is_done_again(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def essays(tmp_path: Path, capsys: pytest.CaptureFixture[str], units: int) -> Bo
         "      polish:\n"
         "        {make: 'tasks.py:echo', templates: prompts/repair.md, outputs: {prose: 'work/{unit}/prose.md'}}\n"
     )
-    echo = "def echo(ctx):\n    note(ctx)\n    return ''.join(given.text() for given in ctx.inputs.values()) + ctx.prompt\n"
+    echo = "def echo(ctx):\n    note(ctx)\n    return ''.join(i.text() for i in ctx.inputs.values()) + ctx.prompt\n"
     (book.root / "tasks.py").write_text(f"{book.read('tasks.py')}\n\n{echo}")
     return book
 

@@ -34,7 +34,19 @@ READING = [
     ["doctor", "--plan-id", "api"],
     ["schema"],
     ["status"],
+    ["status", "--at", "3"],
     ["why", "model"],
+    ["why", "model", "--at", "2", "--verbose"],
+    ["why"],
+    ["next", "--at", "2"],
+    ["show", "model"],
+    ["diff", "model", "--to", "5"],
+    ["log", "--trace"],
+    ["plans", "diff"],
+    ["plans", "diff", "--at", "1"],
+    ["plans", "template"],
+    ["run", "-n"],
+    ["run", "--diff-plan"],
 ]
 Run = Callable[..., Any]
 
@@ -214,7 +226,7 @@ def test_an_error_has_its_parts(run: Run) -> None:
         (["--project", "x"], ["The verb comes first", "headway VERB --project"]),
         (["plans"], ["plans needs ACTION", "headway plans --help"]),
         (["plans", "lst"], ["plans has no action 'lst'", "did you mean: list"]),
-        (["plans", "xyzzy"], ["plans has no action 'xyzzy'", "known: new, list, show, close"]),
+        (["plans", "xyzzy"], ["plans has no action 'xyzzy'", "known: new, list, show, diff, template, clean, close"]),
         (["plans", "show", "--jsn"], ["plans show has no option --jsn", "did you mean: --json"]),
         (["plans", "new", "--tak=file"], ["plans new has no option --tak", "did you mean: --take"]),
         (["plans", "new", "--take", "fil"], ["plans new has no --take 'fil'", "did you mean: file"]),
@@ -350,6 +362,15 @@ def test_init_overwrites_nothing(shop: Workshop, run: Run) -> None:
     assert shop.tree() == before
 
 
+@pytest.mark.parametrize("name", ["headway.json", "headway.py"])
+def test_init_hides_no_other_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """A plan file of another kind is the project's plan: a new one would take its place."""
+    (tmp_path / name).write_text("{}", encoding="utf-8")
+    assert main(["init", "--project", str(tmp_path)]) == 3
+    assert f"There is a {name} already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 @pytest.mark.parametrize(
     "name", ["123", "true", "No", "2024-01-01", "1e5", "...", "日本", "-x-", "0x1F", "a" * 80, "x y"]
 )
@@ -462,7 +483,8 @@ def test_a_checkpoint_goes_to_another_project(shop: Workshop, run: Run, tmp_path
         assert ours[key] == theirs[key], key
     before = tree(there)
     shutil.rmtree(there / ".headway" / "plans" / "api" / "quarantine", ignore_errors=True)
-    assert run("import", str(out), "--project", str(there)).code == 3
+    again = run("import", str(out), "--project", str(there))
+    assert (again.code, again.out.split(":")[0]) == (0, "Plan api has this checkpoint already")
     assert tree(there) == before
     assert run("import", str(out), "--project", str(there), "--replace").code == 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,14 +16,24 @@ import msgspec
 
 from headway.core import paths, placeholders
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import artifact_id_problem, plan_id_problem
+from headway.core.ids import artifact_id_problem, foreign_name, plan_id_problem
 from headway.core.nearest import Nearest
 from headway.core.pipelines import named_phase
 from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec, Retry, Value
 
 CYCLE_SHOWN = 12
 
+_UNITS = {"": 1, "B": 1, **{f"{n}B": 1000**i for i, n in enumerate("KMGT", 1)}}
+_UNITS |= {f"{n}iB": 1024**i for i, n in enumerate("KMGT", 1)}
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B|)")
+
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def size_of(text: str) -> int | None:
+    """How many bytes a size such as `256MiB` is; None if it is none."""
+    found = _SIZE.fullmatch(text.strip())
+    return None if found is None else int(float(found[1]) * _UNITS[found[2]])
 
 
 class Problem(Value):
@@ -70,12 +80,14 @@ class Range(NamedTuple):
 RANGES: Mapping[str, Range] = {
     "complexity": Range(1, 10),
     "gates.quorum": Range(1, 64),
+    "confirm_above": Range(0),
     "jobs": Range(1),
     "phases.times": Range(1, 100),
     "profile.max_concurrent_tasks": Range(1, 64),
     "replan.most": Range(0, 100),
     "retry.attempts": Range(1, 100),
     "retry.backoff": Range(0),
+    "store_up_to": Range(0),
     "timeout": Range(0, open=True),
     "units.max": Range(1),
 }
@@ -129,7 +141,9 @@ def _check_head(plan: PlanSpec) -> Iterator[Problem]:
         yield Problem(code="plan.goal", message="the plan has no goal", key="goal", hint="say what should exist")
     if plan.id and (why := plan_id_problem(plan.id)):
         yield Problem(code="plan.id", message=f"{plan.id!r} cannot be the id of a plan", key="id", hint=why)
-    numbers = {"complexity": settings.complexity, "jobs": settings.jobs, "timeout": settings.timeout}
+    numbers: dict[str, float | None] = {
+        name: getattr(settings, name) for name in ("complexity", "jobs", "timeout", "confirm_above", "store_up_to")
+    }
     if settings.replan is not None:
         numbers["replan.most"] = settings.replan.most
     if profile is not None:
@@ -160,7 +174,7 @@ def _check_ids(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
         seen.add(name)
 
 
-def _comes_from_a_pipeline(required: str, pipelines: Iterable[Pipeline]) -> bool:
+def _is_of_a_pipeline(required: str, pipelines: Iterable[Pipeline]) -> bool:
     """Whether it is a phase of a unit, or of all units, that is there or may yet come."""
     unit, _, phase = required.rpartition("/")
     for pipeline in pipelines:
@@ -176,7 +190,7 @@ def _check_requirements(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> It
         for required in spec.requires:
             if required == spec.id:
                 message, code, hint = "requires itself", "plan.self", "remove it from requires"
-            elif required not in specs and not _comes_from_a_pipeline(required, pipelines):
+            elif required not in specs and not (_is_of_a_pipeline(required, pipelines) or foreign_name(required)):
                 message, code = f"requires {required}, which is not in the plan", "plan.missing"
                 hint = nearest.hint(required)
             else:
@@ -314,6 +328,12 @@ def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Prob
             yield _problem("plan.gate", spec, f"{where} is a council of nobody", "gates", gate.name, hint)
         for fault in placeholders.faults(gate.run, offer):
             yield _problem("plan.placeholder", spec, f"{where}: {fault.message}", "gates", fault.text, fault.hint)
+
+
+def _inputs(spec: ArtifactSpec) -> Collection[str]:
+    """What `{inputs.X}` may name: requirements, and those of other plans also without the plan."""
+    foreign = [name[1] for r in spec.requires if (name := foreign_name(r)) is not None]
+    return {*spec.requires, *foreign} if foreign else spec.requires
 
 
 def _check_recipe(spec: ArtifactSpec) -> Iterator[Problem]:

@@ -179,12 +179,16 @@ class EndRun(Command):
 
 
 class StartArtifacts(Command):
-    """Claim artifacts, to make them now. `reasons` explains those that the run did not announce."""
+    """Claim artifacts, to make them now. `reasons` explains those that the run did not announce.
+
+    `seen`: the completions that were judged, by number (0: none); what was completed since is not made once more.
+    """
 
     ids: tuple[str, ...]
     run: str = ""
     lease: str = ""
     reasons: dict[str, str] = {}
+    seen: dict[str, int] = {}
 
 
 class CompleteArtifact(Command):
@@ -205,6 +209,7 @@ class CompleteArtifact(Command):
     stderr: str = ""
     checks: tuple[Check, ...] = ()
     prompt: str = ""
+    attempts: int = 1
 
 
 class FailArtifact(Command):
@@ -276,6 +281,13 @@ class PreserveEdit(Command):
 
     id: str
     outputs: tuple[Output, ...]
+
+
+class RecordLearning(Command):
+    """Write down what is worth knowing the next time; about one artifact, if it is named."""
+
+    text: str
+    artifact: str = ""
 
 
 class ResetPlan(Command):

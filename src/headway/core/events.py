@@ -236,6 +236,8 @@ class ArtifactCompleted(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
     """Who made it, where it was somebody else's word that completed it."""
     prompt: str = ""
@@ -262,6 +264,8 @@ class ArtifactMade(Event):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
     prompt: str = ""
 
@@ -335,6 +339,14 @@ class MilestoneCompleted(Event):
 
     type = "milestone_completed"
     milestone: str
+
+
+class LearningRecorded(Event):
+    """Somebody wrote down what is worth knowing the next time."""
+
+    type = "learning_recorded"
+    text: str
+    artifact: str = ""
 
 
 class EditPreserved(Event):

@@ -25,6 +25,7 @@ from headway.core.state import (
     Completion,
     Expansion,
     Failure,
+    Learning,
     PromptNote,
     Refusal,
     Replanned,
@@ -94,6 +95,7 @@ def _created(state: State | None, record: ev.Record) -> State:
         goal=event.plan.goal,
         created_at=record.ts,
         created_by=record.by,
+        planned_at=record.ts if event.plan.settings.planned_by else "",
         settings=event.plan.settings,
         profile=event.plan.profile,
         artifacts={spec.id: spec for spec in event.plan.artifacts},
@@ -142,10 +144,13 @@ _BEGINNINGS: dict[str, Callable[[State | None, ev.Record], State]] = {
 # Structure.
 
 
-def _change(state: State, event: Any) -> None:
-    """The structure changes, and has a version (older events do not say which)."""
+def _change(state: State, event: Any, record: ev.Record) -> None:
+    """What is to be made has changed: it is to be checked again, whoever planned it has looked at it now, and it has
+    a version (older events do not say which)."""
     state.sound = False
     state.version = event.version or state.version
+    if state.settings.planned_by:
+        state.planned_at = record.ts
 
 
 def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: ArtifactSpec | None) -> None:
@@ -163,7 +168,7 @@ def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: Arti
 
 def _replanned(state: State, event: ev.PlanReplanned, record: ev.Record) -> None:
     """A new version: what failed is to be tried in its new place."""
-    _change(state, event)
+    _change(state, event, record)
     replanned = Replanned(
         version=event.version,
         parent=event.parent,
@@ -191,12 +196,15 @@ def _replan_word(state: State, event: ev.Event, record: ev.Record) -> None:
 
 
 def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     state.goal = event.goal
 
 
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
-    _change(state, event)
+    state.sound = False
+    state.version = event.version or state.version
+    if event.settings.planned_by != state.settings.planned_by:
+        state.planned_at = record.ts if event.settings.planned_by else ""
     state.settings = event.settings
 
 
@@ -205,7 +213,7 @@ def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
 
 
 def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     new = {spec.id: spec for spec in event.artifacts}
     if event.after is None:
         state.artifacts.update(new)
@@ -218,7 +226,7 @@ def _added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
 
 
 def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
         _differs(state, spec.id, state.artifacts[spec.id], spec)
@@ -229,7 +237,7 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
 
 
 def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -240,7 +248,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
 
 
 def _reordered(state: State, event: ev.ArtifactReordered, record: ev.Record) -> None:
-    _change(state, event)
+    _change(state, event, record)
     moved = {artifact_id: state.artifacts.pop(artifact_id) for artifact_id in event.ids}
     _insert(state, moved, event.after or "")
 
@@ -495,6 +503,8 @@ def _completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, reco
         stdout=event.stdout,
         stderr=event.stderr,
         prompt=event.prompt,
+        attempts=event.attempts,
+        integrates=event.integrates,
     )
     _remember(state, event.id)
     if event.type == "artifact_completed":
@@ -619,6 +629,10 @@ def _extended(state: State, event: ev.LeaseExtended, record: ev.Record) -> None:
         state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease)
 
 
+def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
+    state.learnings += (Learning(text=event.text, at=record.ts, by=record.by, artifact=event.artifact),)
+
+
 def _step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
     state.steps.setdefault(event.id, {})[event.name] = event.step
 
@@ -699,5 +713,6 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_skipped": _skipped,
     "artifact_released": _released,
     "step_recorded": _step,
+    "learning_recorded": _learned,
     "milestone_completed": _milestone,
 }

@@ -46,6 +46,13 @@ RESTORABLE: frozenset[Code] = frozenset({"output_missing", "output_replaced"})
 ROOTLESS: frozenset[Code] = frozenset({"requirement_stale", "input_changed"})
 
 
+BRIEF = 48
+"""Values longer than this, both together, are left to whoever wants to see them."""
+
+_HEX = frozenset("0123456789abcdef")
+_CHANGES: frozenset[Code] = frozenset({"spec_changed", "recipe_changed"})
+
+
 class Reason(NamedTuple):
     """Why an artifact is fresh or stale: the first thing that differs, with its old and its new value."""
 
@@ -62,8 +69,18 @@ class Reason(NamedTuple):
     @property
     def text(self) -> str:
         """The reason in words."""
+        if self.code in _CHANGES:
+            return self._changed()
         template = _WORDS[self.code]
         return template.format(subject=self.subject, was=_short(self.was), now=_short(self.now))
+
+    def _changed(self) -> str:
+        """A changed spec or recipe, by the key that changed where it is known; values only where they are short."""
+        was, now = _short(self.was), _short(self.now)
+        values = f"{was} → {now}" if len(was) + len(now) <= BRIEF and "\n" not in was + now else ""
+        if self.code == "recipe_changed":
+            return f"recipe changed ({': '.join(part for part in (self.subject, values) if part)})"
+        return f"{self.subject} changed" + (f" ({values})" if values and self.subject != "spec" else "")
 
     def to_dict(self) -> dict[str, str]:
         """The reason for machines."""
@@ -81,8 +98,6 @@ _WORDS: dict[Code, str] = {
     "interrupted": "interrupted before",
     "in_progress": "being made now",
     "gates_open": "made; waits for {subject}",
-    "spec_changed": "{subject} changed",
-    "recipe_changed": "recipe changed ({was} → {now})",
     "prompt_changed": "prompt {subject} changed ({was} → {now})",
     "input_changed": "{subject} changed ({was} → {now})",
     "pre_state_changed": "{subject} is not what it was made from ({was} → {now})",
@@ -101,7 +116,8 @@ FRESH = Reason("fresh")
 
 
 def _short(value: str) -> str:
-    return value[:8] if len(value) > 12 else value or "nothing"
+    """A digest by its beginning, anything else as it is."""
+    return value[:8] if len(value) > 12 and not set(value) - _HEX else value or "nothing"
 
 
 class Disk(NamedTuple):

@@ -25,6 +25,14 @@ def plan_id_problem(plan_id: str) -> str:
     return "a plan id starts with a letter or digit and has at most 64 of A-Z a-z 0-9 . _ -"
 
 
+def foreign_name(name: str) -> tuple[str, str] | None:
+    """Plan and artifact of a requirement of another plan, `users:UserModel`; None for any other name."""
+    plan, colon, artifact = name.partition(":")
+    if artifact.startswith("*"):  # all units of a pipeline of this plan
+        return None
+    return (plan, artifact) if colon and artifact and PLAN_ID.fullmatch(plan) else None
+
+
 def artifact_id_problem(artifact_id: str) -> str:
     """Why this cannot name an artifact, or "" if it can."""
     if not artifact_id or artifact_id != artifact_id.strip():

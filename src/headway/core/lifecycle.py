@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
+from headway.core.ids import foreign_name
 from headway.core.state import ArtifactStatus, PlanStatus, Run, State
 
 
@@ -162,7 +163,7 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
                 found[artifact_id] = "blocked"
                 queue.append(artifact_id)
 
-    block(graph.missing())
+    block(a for a, names in graph.missing().items() if any(foreign_name(name) is None for name in names))
     for artifact_id in queue:
         block(graph.dependents(artifact_id))
     return found

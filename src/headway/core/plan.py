@@ -108,6 +108,7 @@ class ArtifactSpec(Value):
     timeout: float | None = None
     effects: Effects = ""
     on_edit: OnEdit | None = None
+    integrates: dict[str, tuple[str, ...]] = {}
     domain_type: str = ""
     complexity: int | None = None
     tags: tuple[str, ...] = ()
@@ -209,6 +210,9 @@ class Settings(Value):
     informed_by: tuple[str, ...] = ()
     approval: Literal["", "required"] = ""
     replan: Replanning | None = None
+    planned_by: str = ""
+    confirm_above: float = 1.0
+    store_up_to: int | None = None
     pipelines: tuple[Pipeline, ...] = ()
     prompt_changes: PromptChanges = "ask"
 

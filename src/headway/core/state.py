@@ -69,6 +69,8 @@ class Completion(Value):
     stderr: str = ""
     prompt: str = ""
     """The blob of the prompt that it was made with."""
+    attempts: int = 1
+    integrates: dict[str, tuple[str, ...]] = {}
 
 
 class Failure(Value):
@@ -225,6 +227,15 @@ class Run(Value):
     artifact: str = ""
 
 
+class Learning(Value):
+    """Something worth knowing the next time, about the goal or one of its artifacts."""
+
+    text: str
+    at: str = ""
+    by: str = ""
+    artifact: str = ""
+
+
 class Proposal(Value):
     """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed."""
 
@@ -268,6 +279,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     created_at: str = ""
     created_by: str = ""
     updated_at: str = ""
+    planned_at: str = ""
+    """When the structure was last changed; known only of plans that say who planned them."""
     settings: Settings = Settings()
     profile: Profile | None = None
     proposal: Proposal | None = None
@@ -275,6 +288,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     closed: str = ""
     unverified: str = ""
     exported: Export | None = None
+    learnings: tuple[Learning, ...] = ()
     artifacts: dict[str, ArtifactSpec] = {}
     completed: dict[str, Completion] = {}
     failed: dict[str, Failure] = {}

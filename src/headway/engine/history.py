@@ -27,6 +27,7 @@ class Earlier(NamedTuple):
     outputs: tuple[Output, ...]
     verified: bool
     wrote: tuple[str, ...] = ()
+    ms: int = 0
 
 
 class History:
@@ -39,7 +40,7 @@ class History:
         self._current = False
         self._made: dict[str, list[tuple[int, str]]] = {}
         self._named: set[str] = set()
-        self._keys: set[str] = set()
+        self._any = False
 
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
@@ -49,13 +50,11 @@ class History:
     def any(self) -> bool:
         """Whether anything was ever completed before this run."""
         self._learn()
-        return bool(self._keys or self._made)
+        return self._any or bool(self._made)
 
     def earlier(self, key: str) -> list[Earlier]:
         """Completions made from the same things in the same way, newest first."""
         self._learn()
-        if key not in self._keys and key not in self._made:
-            return []
         places = {*((seq, plan) for _, plan, seq in self._cache.made(key)), *self._made.get(key, [])}
         found = [earlier for seq, plan in places for earlier in self._at(plan, seq, key)]
         return sorted(found, key=lambda e: (e.at, e.seq), reverse=True)
@@ -71,7 +70,7 @@ class History:
         except HeadwayError:
             return []
         return [
-            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote)
+            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote, done.ms)
             for record in records
             for done in completions(record)
             if reuse_key(done.fp) == key
@@ -90,7 +89,7 @@ class History:
                 self._index(plan, indexed.get(plan))
             except HeadwayError:
                 continue
-        self._keys = self._cache.keys()
+        self._any = self._cache.any_made()
 
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
@@ -138,6 +137,7 @@ class Done(NamedTuple):
     outputs: tuple[Output, ...]
     verified: bool
     wrote: tuple[str, ...] = ()
+    ms: int = 0
 
 
 def completions(record: ev.Record) -> Iterator[Done]:
@@ -145,13 +145,13 @@ def completions(record: ev.Record) -> Iterator[Done]:
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
         if event.how in ("made", "reused") and event.fp.recipe and not event.external:
-            yield Done(event.id, record.seq, record.ts, event.fp, event.outputs, event.verified, event.wrote)
+            yield Done(event.id, record.seq, record.ts, event.fp, event.outputs, event.verified, event.wrote, event.ms)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
-                yield Done(artifact_id, record.seq, done.at, done.fp, done.outputs, done.verified, done.wrote)
+                yield Done(artifact_id, record.seq, done.at, done.fp, done.outputs, done.verified, done.wrote, done.ms)
 
 
 def named_by(record: ev.Record) -> list[str]:

@@ -5,17 +5,18 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
-from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, find_edit, judge
+from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of, of_function
+from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.history import History
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
@@ -23,6 +24,9 @@ from headway.engine.templates import Templates
 from headway.errors import HeadwayError, UsageError
 from headway.files.observe import EMPTY_TREE
 from headway.files.outputs import Outputs
+
+if TYPE_CHECKING:
+    from headway.engine.abroad import Abroad, Found
 
 BEFORE = "before "
 """Names the step that keeps what a shared file was before an attempt changed it in place."""
@@ -42,8 +46,11 @@ class Judge:
         boot: str = "",
         forced: Collection[str] = (),
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        abroad: Abroad | None = None,
+        formerly: Formerly | None = None,
     ) -> None:
         self.state = state
+        self.abroad = abroad
         self.graph = ArtifactGraph.over(state.artifacts)
         self.shared = Shared(self.graph)
         self.outputs = outputs
@@ -61,6 +68,7 @@ class Judge:
         )
         self.templates = Templates(root, self.files.look)
         self._environ = environ
+        self._formerly = formerly
         self.functions = functions or {}
         self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
@@ -94,13 +102,18 @@ class Judge:
 
     def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
-        wanted = set(self.graph.below(just)) if just else None
-        while wanted and (more := {stage for a in wanted for stage in self.shared.after(a)} - wanted):
-            wanted |= set(self.graph.below(more))
-        for artifact_id in self.shared.order():
-            if wanted is None or artifact_id in wanted:
-                self.again(artifact_id)
+        for artifact_id in self._order_of(just) if just else self.shared.order():
+            self.again(artifact_id)
         return self.reasons
+
+    def _order_of(self, just: Collection[str]) -> list[str]:
+        """These and what they build on, in dependency order, at a cost that depends on them alone."""
+        wanted = set(self.graph.below(just))
+        if not self.shared.chains:
+            return ArtifactGraph.over({a: self.graph[a] for a in wanted}).topological_sort()
+        while more := {stage for a in wanted for stage in self.shared.after(a)} - wanted:
+            wanted |= set(self.graph.below(more))
+        return [a for a in self.shared.order() if a in wanted]
 
     def again(self, artifact_id: str, *, anew: bool = False) -> Reason:
         """Judge one artifact by what is known of its requirements now; `anew`: look at its sources once more."""
@@ -131,6 +144,8 @@ class Judge:
                 reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
             if made and reason.fresh:
                 reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
+            if reason.code in NAMEABLE or reason.code == "adopted_edit":
+                reason = self._named(spec, reason, earlier)
         self.reasons[artifact_id] = reason
         return reason
 
@@ -142,6 +157,19 @@ class Judge:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
         state = self.state
         return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
+
+    def _named(self, spec: ArtifactSpec, reason: Reason, earlier: Iterable[str]) -> Reason:
+        """A change of the plan, by the key that changed: the words that `run`, `status` and `why` all use."""
+        done = self.known(spec.id)
+        if self._formerly is None or done is None:
+            return reason
+        if reason.code != "adopted_edit":
+            return self._formerly.name(reason, spec, self.state.settings)
+        stale = [r for r in earlier if not self._is_known(r)]
+        changed = compare_parts(done.fp, self.now[spec.id], stale)
+        if changed.code not in NAMEABLE:
+            return reason
+        return reason._replace(subject=self._formerly.name(changed, spec, self.state.settings).text)
 
     def made_from(self, artifact_id: str) -> Fingerprint:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
@@ -162,7 +190,7 @@ class Judge:
         self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
             recipe=recipe,
-            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts},
+            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts or self.elsewhere(r)},
             sources={path: self.files.look(path) for path in sources} if sources else {},
             before={p: self._before(spec, p) for p in (*spec.modifies, *spec.reads)}
             if spec.modifies or spec.reads
@@ -173,6 +201,8 @@ class Judge:
 
     def content(self, artifact_id: str) -> str:
         """What dependents see of an artifact: of one that was skipped, its last output or nothing."""
+        if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
+            return found.content
         skip = self.state.skipped.get(artifact_id)
         return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
 
@@ -180,6 +210,8 @@ class Judge:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
         if artifact_id in self.state.made:
             return self.state.made[artifact_id].outputs
+        if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
+            return found.outputs
         skip = self.state.skipped.get(artifact_id)
         done = self.state.completed.get(artifact_id) if skip is None else skip.last
         return done.outputs if done is not None else ()
@@ -200,7 +232,23 @@ class Judge:
     def _is_known(self, required: str) -> bool:
         """Whether the content of a requirement is what is recorded: it is fresh, or only has to be put back."""
         reason = self.reasons.get(required)
-        return reason is None or reason.fresh or reason.code in RESTORABLE
+        if reason is None:
+            found = self.elsewhere(required) if required not in self.state.artifacts else None
+            return found is None or not found.problem
+        return reason.fresh or reason.code in RESTORABLE
+
+    def elsewhere(self, required: str) -> Found | None:
+        """What another plan has for a requirement; None if it is none of another plan's."""
+        return self.abroad.get(required) if self.abroad is not None and ":" in required else None
+
+    def unusable(self, artifact_id: str) -> Found | None:
+        """The first requirement of another plan that cannot be used as it is."""
+        for required in self.state.artifacts[artifact_id].requires:
+            if required not in self.state.artifacts:
+                found = self.elsewhere(required)
+                if found is not None and found.problem:
+                    return found
+        return None
 
     # Recipes.
 

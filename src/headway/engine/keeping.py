@@ -84,6 +84,7 @@ class Keeper:
                     token=token,
                     outputs=earlier.outputs,
                     fp=fp,
+                    ms=earlier.ms,
                     how="reused",
                     note=note,
                     verified=earlier.verified,

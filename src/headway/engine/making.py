@@ -21,7 +21,7 @@ from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_file
-from headway.engine.recipes.base import Attempt, Input, Job
+from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.recipes.command import run_command
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
@@ -222,13 +222,36 @@ class Workshop:
         except (HeadwayError, OSError):
             return ()
 
-    def input(self, spec: ArtifactSpec, outputs: tuple[Output, ...]) -> Input:
+    def inputs(
+        self,
+        spec: ArtifactSpec,
+        recorded: Callable[[str], tuple[Output, ...]],
+        artifacts: Mapping[str, ArtifactSpec] | None = None,
+    ) -> Mapping[str, Input]:
+        """What a recipe gets of all its requirements. Those of other plans also answer to their plain names.
+
+        `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
+        """
+        if artifacts and (spec.phase or spec.templates):
+            named = {r: artifacts.get(r, spec) for r in spec.requires}
+            return Inputs(
+                {
+                    required.phase
+                    if required.phase and required.unit == spec.unit and required is not spec
+                    else r: self.input(recorded(r), required.outputs if required is not spec else {})
+                    for r, required in named.items()
+                }
+            )
+        found = {required: self.input(recorded(required)) for required in spec.requires}
+        return Inputs(found) if any(":" in required for required in spec.requires) else found
+
+    def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
         blobs = self.outputs.blobs
         paths = tuple(output.path for output in outputs if output.path)
         if paths:
             first = os.path.join(self.root, paths[0])
-            return Input(self.root, paths, lambda: _read(first), spec.outputs)
+            return Input(self.root, paths, lambda: _read(first), names)
         if not outputs:
             return Input(self.root, (), lambda: b"")
         digest = outputs[0].digest

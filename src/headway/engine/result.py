@@ -32,6 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_time: float | None = None
     prompt_change: str = ""
     force_resume: bool = False
+    yes: bool = False
 
     @property
     def partial(self) -> bool:
@@ -68,6 +69,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     accepted: list[str] = []
     failed: dict[str, str] = {}
     blocked: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
+    """What other plans have to make first, each with the command that does."""
     waiting: dict[str, str] = {}
     reasons: dict[str, Reason] = {}
     decisions: list[Decision] = []
@@ -79,6 +82,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     prompts: list[Any] = []
     """Changed templates that are to be decided about."""
     duration_ms: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
     saved_ms: int = 0
     outputs: dict[str, tuple[Output, ...]] = {}
     root: str = ""
@@ -149,6 +154,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "accepted": self.accepted,
             "failed": self.failed,
             "blocked": self.blocked,
+            "elsewhere": self.elsewhere,
             "waiting": self.waiting,
             "reasons": {a: r.to_dict() for a, r in self.reasons.items()},
             "decisions": [d._asdict() for d in self.decisions],
@@ -158,8 +164,8 @@ class RunResult(msgspec.Struct, kw_only=True):
             "removed": self.gone,
             "prompts": [question.to_dict() for question in self.prompts],
             "duration_ms": self.duration_ms,
-            "tokens": 0,
-            "cost_usd": 0.0,
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
         }
 
 
@@ -214,10 +220,11 @@ class RunFailed(HeadwayError):
 
 
 class Reporter(Protocol):
-    """Whoever wants to know what a run does, as it does it."""
+    """Whoever wants to know what a run does, as it does it. `printed` comes from the threads that run commands."""
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None: ...
     def started(self, artifact_id: str, reason: Reason) -> None: ...
+    def printed(self, artifact_id: str, data: bytes) -> None: ...
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None: ...
     def ended(self, result: RunResult) -> None: ...
 
@@ -229,6 +236,9 @@ class Silent:
         pass
 
     def started(self, artifact_id: str, reason: Reason) -> None:
+        pass
+
+    def printed(self, artifact_id: str, data: bytes) -> None:
         pass
 
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:

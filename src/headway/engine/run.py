@@ -301,7 +301,7 @@ class Run:
             reason = self._judge.again(artifact_id)
         if reason.code == "pre_state_changed" and not self._goes_on_over(artifact_id, reason):
             return None
-        if self._without_making(spec, reason):
+        if self._is_blocked_elsewhere(artifact_id, reason) or self._without_making(spec, reason):
             return None
         if self._options.limit is not None and self._started >= self._options.limit:
             self.result.beyond.append(artifact_id)
@@ -314,6 +314,18 @@ class Run:
             self._todo[artifact_id] = self.result.reasons[artifact_id] = reason
             if artifact_id in self.result.kept:
                 self.result.kept.remove(artifact_id)
+
+    def _is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:
+        """Whether something of another plan has to be made first: it is read, never run."""
+        found = self._judge.unusable(artifact_id)
+        if found is None:
+            return False
+        self.result.elsewhere[found.name] = found.command
+        self.result.blocked[artifact_id] = found.name
+        note = f"{found.name} {found.problem}. Next: {found.command}"
+        self._reporter.finished(artifact_id, "blocked", reason, 0, note)
+        self._block_behind(artifact_id)
+        return True
 
     def _without_making(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether it could be put back or taken over, must be held, or is somebody else's to make."""
@@ -370,21 +382,15 @@ class Run:
 
     def _job(self, spec: ArtifactSpec, key: str) -> Job:
         state = self._state
-        inputs = {
-            r: self._workshop.input(state.artifacts[r], self._judge.recorded(r))
-            for r in spec.requires
-            if r in state.artifacts
-        }
         shared_file = ""
         if spec.phase:
-            inputs = {_name_in_unit(state.artifacts[r], spec): given for r, given in inputs.items()}
             pipeline = state.settings.pipeline(spec.pipeline)
             named = pipeline.state if pipeline is not None else ""
             shared_file = named if named in spec.reads or named in spec.modifies else ""
         return Job(
             spec=spec,
             root=self._root,
-            inputs=inputs,
+            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts),
             state=shared_file,
             sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
             variables=state.settings.vars,
@@ -393,6 +399,7 @@ class Run:
             function=self._function(spec) if spec.make and key else None,
             step=self._stepper(spec.id, key),
             started=lambda pid: self._groups.began(spec.id, pid),
+            printed=lambda data: self._reporter.printed(spec.id, data),
             cancelled=lambda: self._cancelling,
         )
 
@@ -538,10 +545,11 @@ class Run:
         self._arrive(self._state.artifacts[artifact_id], "accepted", reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
-        """Adopt what stands at its paths, or say why that cannot be."""
+        """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
         self._judge.state = self._state
         spec = self._state.artifacts[artifact_id]
-        problem = self._refusal(artifact_id) if spec.produces or spec.modifies else "it has no files"
+        has_something = spec.produces or spec.modifies or spec.effects
+        problem = self._refusal(artifact_id) if has_something else "it has no files"
         if problem:
             raise UsageError(
                 f"There is nothing to accept for {artifact_id}",
@@ -619,7 +627,8 @@ class Run:
         def go_on() -> None:
             reason = self._judge.reasons[outcome.id]
             if not moved:
-                self._arrive(spec, "made", reason, ms=outcome.ms)
+                note = f"{outcome.attempts} attempts" if outcome.attempts > 1 else ""
+                self._arrive(spec, "made", reason, ms=outcome.ms, note=note)
                 return
             path = next(iter(moved.values()))
             self.result.made.append(outcome.id)
@@ -639,12 +648,14 @@ class Run:
             stderr=outcome.stderr,
             checks=outcome.checks,
             prompt=outcome.prompt,
+            attempts=outcome.attempts,
         )
         return command, go_on
 
     def _failed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         def go_on() -> None:
-            self._lose(outcome.id, outcome.error, self._judge.reasons[outcome.id], outcome.ms)
+            tried = f" ({outcome.attempts} attempts)" if outcome.attempts > 1 else ""
+            self._lose(outcome.id, outcome.error, self._judge.reasons[outcome.id], outcome.ms, tried)
             self._errors.append(f"{outcome.code}: {outcome.error}")
             if self._options.fail_fast:
                 self._halted, self._cancelling = self._halted or "fail_fast", True
@@ -675,10 +686,10 @@ class Run:
         self._take_hold(spec.id, self._judge.shared.uses(spec.id))
         self._take([Outcome(spec.id, False, (), code, error)])
 
-    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0) -> None:
+    def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0, tried: str = "") -> None:
         self.result.failed[artifact_id] = error
         self._judge.reasons[artifact_id] = Reason("failed")
-        self._reporter.finished(artifact_id, "failed", reason, ms, error)
+        self._reporter.finished(artifact_id, "failed", reason, ms, error + tried)
         self._block_behind(artifact_id)
 
     def _all_use_command_of(self, spec: ArtifactSpec) -> bool:
@@ -693,9 +704,6 @@ class Run:
         if artifact_id not in self._todo or self._state.artifacts[artifact_id].gathers:
             return
         getattr(self.result, how).append(artifact_id)
-        done = self._state.completed.get(artifact_id)
-        if how != "made" and done is not None:
-            self.result.saved_ms += done.ms
         shown = self._todo.get(artifact_id, reason) if reason.fresh else reason
         self._reporter.finished(artifact_id, how, shown, ms, note)
 
@@ -958,6 +966,8 @@ class Run:
         result.outputs = {a: state.completed[a].outputs for a in self._selected if a in state.completed}
         held = {a for decision in result.decisions for a in decision.artifacts}
         result.blocked = {a: by for a, by in result.blocked.items() if a not in held}
+        spared = (*result.kept, *result.restored, *result.reused)
+        result.saved_ms = sum(state.completed[a].ms for a in spared if a in state.completed)
         if self._halted in INTERRUPTIONS:
             result.paused = Pause(self._halted)
         elif self._halted in ("same_error", "command_missing") or (self._halted and self._queue.open):
@@ -1005,11 +1015,6 @@ class Run:
 def _is_round(artifact_id: str, unit: Sequence[str]) -> bool:
     """Whether it is one round of a loop: its files are those of the rounds before."""
     return bool(unit) and "~" in artifact_id
-
-
-def _name_in_unit(required: ArtifactSpec, spec: ArtifactSpec) -> str:
-    """What a phase calls what it requires: the phases of its own unit by their names."""
-    return required.phase if required.phase and required.unit == spec.unit else required.id
 
 
 def _is_idempotent(spec: ArtifactSpec) -> bool:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
-from headway.core.check import check_plan
 from headway.core.decide import decide
 from headway.core.events import Record
 from headway.core.evolve import apply
@@ -19,12 +18,16 @@ from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import prompts, scheduler_lock, stamping
+from headway.engine.abroad import Abroad, check_beside_others
+from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
+from headway.engine.formerly import Formerly
 from headway.engine.gc import sweep
 from headway.engine.growth import Growth
 from headway.engine.history import History
 from headway.engine.judge import Judge
-from headway.engine.result import Options, Reporter, RunResult, Silent
+from headway.engine.recipes.prints import listening
+from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
 from headway.engine.shared import Shared
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
@@ -75,6 +78,8 @@ class Call(NamedTuple):
     functions: Mapping[str, Function] | None = None
     loop: Any = None
     stop: Callable[[], str] = lambda: ""
+    agree: Callable[[Question], bool] | None = None
+    warn: Callable[[str], None] = lambda _: None
 
 
 class Session:
@@ -88,7 +93,7 @@ class Session:
         *,
         environ: Mapping[str, str],
         by: str,
-        largest: int = LARGEST,
+        largest: int | None = None,
     ) -> None:
         self.root = root
         self.home = home
@@ -181,19 +186,34 @@ class Session:
     ) -> Judged:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         seen = observer or Observer(self.root, cache.stats())
-        judge = Judge(
-            execution.state,
-            root=self.root,
-            outputs=Outputs(self.root, self.store.blobs, seen, largest=self.largest),
-            history=History(self.store, cache, writable=writable),
-            environ=self.environ,
-            boot=scheduler_lock.boot_id(),
-            functions=functions,
-        )
+        outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
+        history = History(self.store, cache, writable=writable)
+        boot = scheduler_lock.boot_id()
+
+        def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
+            return Judge(
+                state,
+                root=self.root,
+                outputs=outputs,
+                history=history,
+                environ=self.environ,
+                boot=boot,
+                functions=own,
+                formerly=Formerly(self.store.folder(state.plan_id), state),
+                abroad=abroad,
+            )
+
+        abroad = Abroad(self.store, judge_of)
+        judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
         judge.all(just)
         return Judged(execution, judge, selected)
+
+    def _largest(self, state: State) -> int:
+        """Outputs above this size are hashed, not stored: by whoever made this session, by the plan, or as ever."""
+        limits = (self.largest, state.settings.store_up_to, LARGEST)
+        return next(limit for limit in limits if limit is not None)
 
     # Running.
 
@@ -207,12 +227,15 @@ class Session:
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
         execution: SavedExecution | None = None,
+        agree: Callable[[Question], bool] | None = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> RunResult:
         """Make what is stale of a plan. With nothing to do, nothing is written and no lock is taken.
 
-        `execution`: the plan, if it was loaded a moment ago.
+        `execution`: the plan, if it was loaded a moment ago. `agree` answers what has to be asked before anything is
+        started; without it, and without `yes` among the options, that is a refusal. `warn` hears what else is amiss.
         """
-        call = Call(options, reporter or Silent(), functions, loop, stop)
+        call = Call(options, reporter or Silent(), functions, loop, stop, agree, warn)
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
@@ -225,14 +248,44 @@ class Session:
                 return self._nothing_to_do(folder, judged, call.reporter)
             scheduler_lock.settle_in(lock)
         else:
+            refused = self._ask(judged, call)
+            if refused is not None:
+                return refused
             scheduler_lock.take(lock, plan_id)
         try:
             return self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
 
+    def _ask(self, judged: Judged, call: Call) -> RunResult | None:
+        """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
+        state = judged.execution.state
+        if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
+            return None
+        stale = [a for a in judged.reasons if a in judged.selected and not judged.reasons[a].fresh]
+        making = [a for a in stale if state.artifacts[a].has_recipe]
+        question = ask_first(state, making, self._costs(state, making))
+        if question is not None and not call.options.yes and not (call.agree is not None and call.agree(question)):
+            result = RunResult(plan_id=state.plan_id, root=self.root)
+            result.kept = [a for a in judged.reasons if a in judged.selected and judged.reasons[a].fresh]
+            result.reasons = {a: judged.reasons[a] for a in stale}
+            result.decisions = [Decision(question.code, making, ["--yes"])]
+            return result
+        if warning := warn_of_age(state, clock()):
+            call.warn(warning)
+        return None
+
+    def _costs(self, state: State, making: Sequence[str]) -> list[float | None]:
+        """What those will cost that cost money."""
+        from headway.engine.estimates import Durations  # for those who spend: most plans have none
+
+        spending = [a for a in making if kind_of(state.artifacts[a]) in SPENDS]
+        durations, graph = Durations(self.store, state), ArtifactGraph.over(state.artifacts)
+        return [durations.estimate(state.artifacts[a], graph.tier(a)).cost_usd for a in spending]
+
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
-        with folder.writing() as writer:
+        before = judged.execution.position
+        with folder.writing(known=None if judged.grown else judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             for command in self._growth(judged.judge.outputs).due(state):
@@ -240,7 +293,7 @@ class Session:
                 state = writer.state
                 assert state is not None, "it only grew"
             assert writer.position is not None, "a plan that was judged has events"
-            if writer.position != judged.execution.position:
+            if writer.position != before:
                 execution = SavedExecution(state, writer.position)
                 judged = self._judged(
                     execution, call.options, call.functions, writable=True, observer=judged.judge.observer
@@ -252,7 +305,8 @@ class Session:
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             try:
-                result = run.go()
+                with listening():
+                    result = run.go()
             finally:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)
@@ -274,7 +328,6 @@ class Session:
         *,
         show: Callable[[], object] = lambda: None,
     ) -> Run:
-        settings = judged.execution.state.settings
         return Run(
             writer,
             judged.judge,
@@ -283,7 +336,7 @@ class Session:
             home=self.home,
             run_id=os.urandom(4).hex(),
             by=self.by,
-            jobs=call.options.jobs or settings.jobs or os.cpu_count() or 1,
+            jobs=self.jobs(judged.execution.state, call.options),
             environ=self.environ,
             options=call.options,
             selected=judged.selected,
@@ -294,6 +347,10 @@ class Session:
             show=show,
             boot=scheduler_lock.boot_id(),
         )
+
+    def jobs(self, state: State, options: Options) -> int:
+        """How many artifacts a run makes at once, if the plan's profile does not say less."""
+        return options.jobs or state.settings.jobs or os.cpu_count() or 1
 
     def accept(self, plan_id: str, words: Sequence[str], *, everything: bool = False, reason: str = "") -> list[str]:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
@@ -363,7 +420,7 @@ class Session:
         def recall() -> tuple[dict[str, tuple[Output, ...]], Callable[[Output], bytes]]:
             execution = self.store.folder(plan_id).load()
             done = execution.state.completed if execution is not None else {}
-            outputs = Outputs(self.root, self.store.blobs, Observer(self.root), largest=self.largest)
+            outputs = Outputs(self.root, self.store.blobs, Observer(self.root))
             return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
 
         return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
@@ -378,7 +435,7 @@ class Session:
             profile=state.profile,
             artifacts=tuple(state.artifacts.values()),
         )
-        problems = check_plan(spec)
+        problems = check_beside_others(spec, state.plan_id, self.store)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
 

@@ -6,8 +6,8 @@ import hashlib
 import marshal
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -46,25 +46,32 @@ def leave(
     plan = state.proposal.path if is_file else name_of(state.proposal.path, state.plan_id)
     if not made and not (is_file and os.path.isfile(os.path.join(root, plan))):
         return False
-    folders = _folders(judge, root)
-    absent = [*judge.absent_words(), *judge.code.absent]
+    abroad = judge.abroad
+    others = {p: Part(j, abroad.judged.get(p, [])) for p, j in abroad.judges.items() if j} if abroad is not None else {}
+    plans = os.path.dirname(os.path.dirname(ledger))
+    ends = {path: _end(path) for path in (ledger, *(os.path.join(plans, p, "ledger.jsonl") for p in others))}
+    if abroad is not None and [size for size, _ in list(ends.values())[1:]] != [abroad.sizes[p] for p in others]:
+        return False  # another plan has moved since it was judged
+    parts = [Part(judge, list(state.artifacts)), *others.values()]
+    folders = {name: found for part in parts for name, found in _folders(part, root).items()}
+    absent = [path for part in parts for path in (*part.judge.absent_words(), *part.judge.code.absent)]
     appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
-    files = None if appeared or _sources_changed(judge) else _settled(judge, _files(judge, root))
-    size = os.path.getsize(ledger)
-    with open(ledger, "rb") as file:
-        file.seek(max(size - TAIL, 0))
-        tail = file.read()
-    if files is None or position.hash.encode() not in tail:
+    changed = appeared or any(map(_sources_changed, parts))
+    named = {path: digest for part in parts for path, digest in _files(part, root).items()}
+    if is_file:
+        named[plan] = state.proposal.source
+    files = None if changed else _settled(judge, named)
+    if files is None or position.hash.encode() not in ends[ledger][1]:
         stamp.forget(home, plan)
         return False
-    names = {*state.settings.env, *(name for spec in state.artifacts.values() for name in spec.env)}
+    names = {name for part in parts for name in _variables(part)}
     stamp.write(
         home,
         plan,
         VERSION,
         text=text,
         document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
-        ledgers=[(os.path.relpath(ledger, root), size, tail)],
+        ledgers=[(os.path.relpath(path, root), *end) for path, end in ends.items()],
         env={name: environ.get(name) for name in names},
         files=files,
         folders=folders,
@@ -72,6 +79,28 @@ def leave(
         built=made,
     )
     return True
+
+
+class Part(NamedTuple):
+    """Artifacts of one plan that the verdict was about: all of the plan's own, and those that it rests on elsewhere."""
+
+    judge: Judge
+    ids: list[str]
+
+
+def _end(ledger: str) -> tuple[int, bytes]:
+    """A ledger's size and last bytes."""
+    size = os.path.getsize(ledger)
+    with open(ledger, "rb") as file:
+        file.seek(max(size - TAIL, 0))
+        return size, file.read()
+
+
+def _variables(part: Part) -> Iterator[str]:
+    state = part.judge.state
+    yield from state.settings.env
+    for artifact_id in part.ids:
+        yield from state.artifacts[artifact_id].env
 
 
 def name_of(proposal: str, plan_id: str) -> str:
@@ -98,39 +127,39 @@ def _all_is_well(judge: Judge) -> bool:
     return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
 
 
-def _sources_changed(judge: Judge) -> bool:
+def _sources_changed(part: Part) -> bool:
     """Whether a pattern matches other files now than when it was judged."""
+    judge = part.judge
     for pipeline in judge.state.settings.pipelines:
         known = judge.state.units.get(pipeline.name)
         if pipeline.units.files and (
             known is None or len(judge.observer.expand([pipeline.units.files])) != len(known.units)
         ):
             return True
+    specs = judge.state.artifacts
     return any(
-        not set(judge.observer.expand(spec.sources)) <= set(judge.now[a].sources)
-        for a, spec in judge.state.artifacts.items()
-        if spec.sources and a in judge.now
+        not set(judge.observer.expand(specs[a].sources)) <= set(judge.now[a].sources)
+        for a in part.ids
+        if specs[a].sources and a in judge.now
     )
 
 
-def _files(judge: Judge, root: str) -> dict[str, str]:
+def _files(part: Part, root: str) -> dict[str, str]:
     """Every file that the verdict depended on, with the digest that it had then ("" for whatever it had)."""
-    state = judge.state
+    judge = part.judge
     found = {config: "" for config in CONFIGS if os.path.isfile(os.path.join(root, config))}
-    for artifact_id, done in state.completed.items():
-        for output in done.outputs:
+    for artifact_id in part.ids:
+        for output in judge.recorded(artifact_id):
             if output.kind == "tree":
                 found |= {f"{output.path.rstrip('/')}/{name}": "" for name, _ in judge.observer.tree(output.path)}
             elif output.path and judge.shared.is_last(artifact_id, output.path):
                 found[output.path] = output.digest
         if artifact_id in judge.now:
             found |= judge.now[artifact_id].sources
-        spec = state.artifacts.get(artifact_id)
+        spec = judge.state.artifacts.get(artifact_id)
         if spec is not None and spec.templates:
             found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     found |= {os.path.relpath(path, root): digest for path, digest in judge.code.files.items()}
-    if state.proposal is not None and not judge.functions:
-        found[state.proposal.path] = state.proposal.source
     return found
 
 
@@ -161,13 +190,13 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     return found
 
 
-def _folders(judge: Judge, root: str) -> dict[str, tuple[int, int]]:
+def _folders(part: Part, root: str) -> dict[str, tuple[int, int]]:
     """Folders whose listing a pattern or a folder output depends on."""
     names: set[str] = set()
-    for pipeline in judge.state.settings.pipelines:
+    for pipeline in part.judge.state.settings.pipelines:
         if pipeline.units.files:
             names |= _folders_behind(pipeline.units.files, root)
-    for spec in judge.state.artifacts.values():
+    for spec in (part.judge.state.artifacts[a] for a in part.ids):
         for pattern in spec.sources:
             if is_glob(pattern):
                 names |= _folders_behind(pattern, root)

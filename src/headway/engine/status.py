@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.approval import is_open
-from headway.core.fingerprint import SPEC_FIELDS
-from headway.core.freshness import Reason, root_causes
+from headway.core.freshness import root_causes
 from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
@@ -102,12 +101,12 @@ def _claim(state: State, artifact_id: str) -> dict[str, Any]:
     return {"by": claim.by, "since": claim.at, "until": claim.lease or None, "token": claim.seq}
 
 
-def why_document(judged: Judged, artifact_id: str, before: ArtifactSpec | None) -> dict[str, Any]:
-    """`why --json`. `before` is what was asked for when it was last made, where that differs."""
+def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
+    """`why --json`."""
     state = judged.execution.state
     if artifact_id not in state.artifacts:
         raise NotFound(f"There is no artifact {artifact_id}", hint="headway status lists them", code="artifact.unknown")
-    reason = named(judged.reasons[artifact_id], state.artifacts[artifact_id], before)
+    reason = judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure = state.failed.get(artifact_id)
     return {
@@ -116,14 +115,19 @@ def why_document(judged: Judged, artifact_id: str, before: ArtifactSpec | None) 
         "status": statuses(state)[artifact_id],
         "reason": reason.to_dict(),
         "root_causes": [
-            {"artifact": root, **(reason if root == artifact_id else judged.reasons[root]).to_dict()}
-            for root in roots
-            if not judged.reasons[root].fresh
+            {"artifact": root, **judged.reasons[root].to_dict()} for root in roots if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
-        "error": {"message": failure.error, "code": failure.code, "at": failure.at, "stderr": failure.stderr}
+        "elsewhere": _elsewhere(judged, artifact_id),
+        "error": {
+            "message": failure.error,
+            "code": failure.code,
+            "at": failure.at,
+            "stderr": failure.stderr,
+            "attempts": failure.attempts,
+        }
         if failure
         else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
@@ -136,16 +140,12 @@ def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
     return {a: failed[a].error for a in judged.judge.graph.below([artifact_id]) if a in failed and a != artifact_id}
 
 
-def named(reason: Reason, now: ArtifactSpec, before: ArtifactSpec | None) -> Reason:
-    """A changed spec, by the field that changed, with its old and its new value."""
-    if reason.code != "spec_changed" or before is None:
-        return reason
-    for field in SPEC_FIELDS:
-        was, is_ = getattr(before, field), getattr(now, field)
-        if was != is_:
-            return Reason("spec_changed", field, _words(was), _words(is_))
-    return reason
-
-
-def _words(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+def _elsewhere(judged: Judged, artifact_id: str) -> dict[str, dict[str, str]]:
+    """Requirements of other plans that cannot be used as they are: why, and the command that makes them."""
+    found = {}
+    for a in judged.judge.graph.below([artifact_id]):
+        for required in judged.judge.graph[a].requires:
+            there = judged.judge.elsewhere(required) if required not in judged.judge.graph else None
+            if there is not None and there.problem:
+                found[required] = {"problem": there.problem, "command": there.command}
+    return found

@@ -12,6 +12,7 @@ from headway.core import paths
 from headway.core.check import RANGES
 from headway.core.plan import GateKind, OnEdit, Order, PromptChanges
 
+SIZE = r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)?$"
 Kind = Literal[
     "text",
     "version",
@@ -19,6 +20,7 @@ Kind = Literal[
     "mapping",
     "integer",
     "number",
+    "size",
     "flag",
     "choice",
     "section",
@@ -67,6 +69,7 @@ class Key(NamedTuple):
             "mapping": "a mapping",
             "integer": "a whole number",
             "number": "a number",
+            "size": "a size such as 256MiB, or a number of bytes",
             "flag": "true or false",
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
@@ -112,10 +115,19 @@ _COMPLEXITY = Key("integer", "How hard it is, from 1 to 10.")
 _TAGS = Key("list", "Words to find it by.")
 _CONSTRAINTS = Key("list", "What must hold whatever is done.")
 
+INTEGRATES_KEYS: Table = {
+    "call": Key("list", "What it calls: artifacts, or names of things outside.", "names"),
+    "route": Key("list", "What it sends requests to, or takes them from.", "names"),
+    "config": Key("list", "What it takes its configuration from.", "names"),
+    "import": Key("list", "What it imports, where that cannot be read from Python sources.", "names"),
+}
+
 ARTIFACT_KEYS: Table = {
     "description": Key("text", "What it is, in a sentence."),
     "contract": Key("text", "What it promises to those that require it."),
-    "requires": Key("list", "Ids of the artifacts that must be complete before it.", "ids", sorted_once),
+    "requires": Key(
+        "list", "Ids of the artifacts that must be complete before it; of another plan's, plan:id.", "ids", sorted_once
+    ),
     "produces": Key(
         "list", "Paths it makes: files, or a folder/; without any, its output is text.", "paths", normalised
     ),
@@ -136,6 +148,9 @@ ARTIFACT_KEYS: Table = {
     "timeout": _TIMEOUT,
     "effects": Key("choice", "Whether it changes the world outside the project.", choices=("external",)),
     "on_edit": _ON_EDIT,
+    "integrates": Key(
+        "section", "How it is tied to others, besides what it requires: for the history.", keys=INTEGRATES_KEYS
+    ),
     "domain_type": Key("text", "What sort of thing it is, such as protocol, model or service."),
     "complexity": _COMPLEXITY,
     "tags": _TAGS,
@@ -190,6 +205,9 @@ SETTINGS_KEYS: Table = {
         "choice", "Whether a changed prompt is asked about when a run is resumed.", choices=get_args(PromptChanges)
     ),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
+    "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
+    "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
+    "store_up_to": Key("size", "Outputs above this size are hashed, not stored (256MiB): once lost, they are made."),
 }
 PLAN_KEYS: Table = {
     "id": Key("text", "What the plan is called; without it, the goal names the plan."),
@@ -206,6 +224,7 @@ _TYPES: Mapping[Kind, dict[str, Any]] = {
     "mapping": {"type": "object"},
     "integer": {"type": "integer"},
     "number": {"type": "number"},
+    "size": {"type": ["string", "integer"], "pattern": SIZE},
     "flag": {"type": "boolean"},
     "texts": {"type": "object", "additionalProperties": {"type": "string"}},
     "templates": {"type": ["string", "object"], "additionalProperties": {"type": "string"}},

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from headway.core.check import Problem
+from headway.core.check import Problem, size_of
 from headway.core.nearest import Nearest
 from headway.core.paths import normalise
 from headway.core.plan import (
@@ -28,10 +28,11 @@ from headway.core.plan import (
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
-SECTIONS: Mapping[str, Callable[..., Retry | Profile | Replanning]] = {
+SECTIONS: Mapping[str, Callable[..., Any]] = {
     "retry": Retry,
     "profile": Profile,
     "replan": Replanning,
+    "integrates": dict,
 }
 QUOTE = "write it in quotes"
 
@@ -235,6 +236,13 @@ def _read_number(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     return _UNUSABLE if _number(notes, value, spot) is None else value
 
 
+def _read_size(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if isinstance(value, str):
+        found = size_of(value)
+        return notes.wrong(value, key, spot) if found is None else found
+    return _read_integer(notes, value, key, spot)
+
+
 def _read_flag(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     return value if isinstance(value, bool) else notes.wrong(value, key, spot)
 
@@ -391,6 +399,7 @@ _READ: Mapping[Kind, Callable[[Notes, object, Key, Spot], Any]] = {
     "mapping": _read_mapping,
     "integer": _read_integer,
     "number": _read_number,
+    "size": _read_size,
     "flag": _read_flag,
     "choice": _read_choice,
     "section": _read_section,

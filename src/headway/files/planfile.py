@@ -8,7 +8,7 @@ core/check.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +27,8 @@ __all__ = ["ParsedPlan", "parse_plan", "plan_schema"]
 START = "start with goal: and artifacts:"
 PLACES_TRIED = 10
 
+Check = Callable[[PlanSpec], list[Problem]]
+
 _NUMBERED = re.compile(r'"version"\s*:\s*-?\d')  # 1.10 is kept as written, which values without lines do not show
 
 
@@ -37,10 +39,13 @@ class ParsedPlan(NamedTuple):
     problems: list[Problem]
 
 
-def parse_plan(text: bytes, *, name: str) -> ParsedPlan:
-    """Read a plan file; its name says whether it is JSON. Any bytes are accepted, none raise."""
+def parse_plan(text: bytes, *, name: str, check: Check = check_plan) -> ParsedPlan:
+    """Read a plan file; its name says whether it is JSON. Any bytes are accepted, none raise.
+
+    `check` says what is wrong with a plan: with the plan alone, unless the caller knows others.
+    """
     try:
-        return _parse(_decode(text), is_json=name.lower().endswith(".json"))
+        return _parse(_decode(text), is_json=name.lower().endswith(".json"), check=check)
     except Unreadable as error:
         return ParsedPlan(None, [_syntax(error.message, error.line, error.hint)])
 
@@ -58,29 +63,29 @@ def _decode(text: bytes) -> str:
     return decoded
 
 
-def _parse(text: str, *, is_json: bool) -> ParsedPlan:
+def _parse(text: str, *, is_json: bool, check: Check) -> ParsedPlan:
     if is_json or text.lstrip().startswith("{"):
         try:
-            return _parse_json(text)
+            return _parse_json(text, check)
         except NotJson as error:
             if is_json:
                 raise Unreadable(f"this is not JSON: {error.message}", error.line) from None
     document = read_yaml(text)
-    parsed = _read(document.root)
+    parsed = _read(document.root, check)
     if document.second is None:
         return parsed
     extra = _syntax("a second document starts here", document.second, "keep one plan in one file")
     return ParsedPlan(parsed.plan, _sorted([*parsed.problems, extra]))
 
 
-def _parse_json(text: str) -> ParsedPlan:
+def _parse_json(text: str, check: Check) -> ParsedPlan:
     """Without lines first; with lines only when there is something to say about them."""
     document = read_json(text)
     if document.plain and _NUMBERED.search(text) is None:
-        parsed = _read(document.root)
+        parsed = _read(document.root, check)
         if not parsed.problems:
             return parsed
-    return _read(locate_json(text))
+    return _read(locate_json(text), check)
 
 
 def _syntax(message: str, line: int, hint: str = "") -> Problem:
@@ -91,14 +96,14 @@ def _sorted(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.line or 1)
 
 
-def _read(root: object) -> ParsedPlan:
+def _read(root: object, check: Check) -> ParsedPlan:
     if root is None:
         raise Unreadable("the file is empty", 1, START)
     if not isinstance(root, dict):
         return ParsedPlan(None, [_syntax(f"a plan file is a mapping, but this is {kind_of(root)}", 1, START)])
     notes = Notes()
     plan = read_plan(root, notes)
-    checked = [p for p in check_plan(plan) if (p.artifact, p.key) not in notes.broken]
+    checked = [p for p in check(plan) if (p.artifact, p.key) not in notes.broken]
     lines = _Lines(root, notes.places)
     return ParsedPlan(plan, _sorted([*notes.problems, *map(lines.locate, checked)]))
 

@@ -18,9 +18,9 @@ class Loaded(NamedTuple):
     """Events, and what they are to be added to.
 
     `whole`: they begin with the newest snapshot or the first event, so the state is folded from them alone;
-    otherwise they follow what the caller knows. `base` is the size in bytes of the first of them, `tail` of the rest,
-    `size` that of the ledger. `debris`: bytes that nobody was told about follow the last event; the next writer sets
-    them aside.
+    otherwise they follow what the caller knows. `base` is the size in bytes of that snapshot or first event, as far as
+    it was looked at, `tail` of all that follows it, `events` the number of both; `size` is that of the ledger.
+    `debris`: bytes that nobody was told about follow the last event; the next writer sets them aside.
     """
 
     records: list[Record]
@@ -28,6 +28,7 @@ class Loaded(NamedTuple):
     whole: bool = True
     base: int = 0
     tail: int = 0
+    events: int = 0
     size: int = 0
     debris: bool = False
 

@@ -35,6 +35,7 @@ from headway.ledger.scan import (
     heading,
     lines,
     pieces,
+    place_of,
     scan,
 )
 
@@ -87,16 +88,16 @@ class Tail(NamedTuple):
         after = 0 if known is not None and known == start else None
         if after is None:
             after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
-        begin = self._newest_snapshot() or 0 if after is None else after
-        chosen = self.entries[begin:]
-        records = [codec.decode(entry.data) for entry in chosen]
-        first = chosen[0] if chosen else None
+        newest = self._newest_snapshot() or 0
+        records = [codec.decode(entry.data) for entry in self.entries[newest if after is None else after :]]
+        first = self.entries[newest] if self.entries else None
         return Loaded(
             records,
             self.end.position if self.end.position.seq else None,
             whole=after is None,
             base=first.end - first.offset if first else 0,
             tail=self.end.offset - first.end if first else 0,
+            events=len(self.entries) - newest,
             size=self.end.offset,
             debris=self.end.offset < size,
         )
@@ -382,7 +383,8 @@ class FileLedger:
                 if following is None or following > first:
                     yield from segments.unpack(segment.path)
             if fd is not None:
-                yield from (line.data for line in lines(fd, 0, size))
+                start = place_of(fd, size, first) if begins is not None and begins < first else 0
+                yield from (line.data for line in lines(fd, start, size))
 
     def _first_number(self, fd: int, size: int) -> int | None:
         found = (line.data for line in lines(fd, 0, size) if codec.seal(line.data) is not None)

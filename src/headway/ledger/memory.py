@@ -35,11 +35,18 @@ class MemoryLedger:
             return None
         end = codec.decode(lines[-1]).position
         sizes = [len(line) + 1 for line in lines]
-        if known is not None and 0 < known.seq <= len(lines) and codec.seal(lines[known.seq - 1]) == known.hash:
-            return Loaded(list(self.history(known.seq + 1, end.seq)), end, whole=False, size=sum(sizes))
         start = max((i for i, line in enumerate(lines) if codec.peek(line)[1] == Snapshot.type), default=0)
-        records = [codec.decode(line) for line in lines[start:]]
-        return Loaded(records, end, base=sizes[start], tail=sum(sizes[start + 1 :]), size=sum(sizes))
+        knows = known is not None and 0 < known.seq <= len(lines) and codec.seal(lines[known.seq - 1]) == known.hash
+        first = known.seq if known is not None and knows else start
+        return Loaded(
+            [codec.decode(line) for line in lines[first:]],
+            end,
+            whole=not knows,
+            base=sizes[start],
+            tail=sum(sizes[start + 1 :]),
+            events=len(lines) - start,
+            size=sum(sizes),
+        )
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         for line in self._shelf.lines[first - 1 : last]:

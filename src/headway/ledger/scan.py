@@ -117,6 +117,34 @@ def before(data: bytes, number: int) -> bool:
     return match is not None and int(match.group(1)) < number
 
 
+def place_of(fd: int, size: int, number: int) -> int:
+    """An offset before which no line claims this number or a later one: where to begin to look for it.
+
+    Numbers grow along the file, so half of what is left is passed over at a time. What is damaged tells no number; then
+    more is read than needed.
+    """
+    low, high = 0, size
+    while high - low > CHUNK:
+        middle = (low + high) // 2
+        found = next(lines(fd, _next_line(fd, middle, high), high), None)
+        if found is not None and before(found.data, number) and codec.seal(found.data) is not None:
+            low = found.offset
+        else:
+            high = middle
+    return low
+
+
+def _next_line(fd: int, offset: int, stop: int) -> int:
+    """Where the first line begins that begins behind an offset; `stop` if there is none before it."""
+    while offset < stop:
+        chunk = os.pread(fd, min(CHUNK, stop - offset), offset)
+        feed = chunk.find(b"\n")
+        if feed >= 0 or not chunk:
+            return offset + feed + 1 if chunk else stop
+        offset += len(chunk)
+    return stop
+
+
 class Chain:
     """Follows the chain line by line."""
 

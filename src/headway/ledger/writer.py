@@ -91,7 +91,9 @@ class Writer:
         sync_first: Sequence[Callable[[], None]] = (),
         clock: Callable[[], str] = now,
         notify: Callable[[State, Sequence[Record]], None] | None = None,
+        known: tuple[State, Position] | None = None,
     ) -> None:
+        """`known`: a state that somebody has loaded a moment ago; it is this writer's from here on."""
         self._ledger = ledger
         self._sync_first = sync_first
         self._clock = clock
@@ -113,6 +115,9 @@ class Writer:
         self._turns: dict[asyncio.AbstractEventLoop, list[tuple[Command, str, asyncio.Future[list[Record]]]]] = {}
         self._closed = False
         self._pid = os.getpid()
+        self._seeded = known is not None
+        if known is not None:
+            self._state, self._end = known
 
     # What callers use.
 
@@ -287,8 +292,11 @@ class Writer:
             if news.whole:
                 self._rebuild(news)
             else:
+                if self._seeded:
+                    self._pace = _pace_after(news)
                 self._advance(news.records)
                 self._notice(news.records)
+            self._seeded = False
         except BaseException:
             self._in_doubt = True
             self._end_batch()
@@ -394,8 +402,7 @@ class Writer:
         self._state = None
         for record in loaded.records:
             self._state = apply(self._state, record)
-        self._end = loaded.end
-        self._pace = Pace(base=loaded.size - loaded.tail, cost=loaded.base, events=len(loaded.records))
+        self._end, self._pace = loaded.end, _pace_after(loaded)
 
     def _encoded(self) -> bytes:
         if self._state is None:
@@ -470,6 +477,11 @@ class Writer:
                 if busy.error_code != "ledger.busy":
                     raise
             await loop.run_in_executor(None, self._open_batch)
+
+
+def _pace_after(loaded: Loaded) -> Pace:
+    """How far the newest snapshot is behind, by what was loaded."""
+    return Pace(base=loaded.size - loaded.tail, cost=loaded.base, events=loaded.events)
 
 
 def rejected(why: Rejection) -> HeadwayError:

@@ -35,7 +35,9 @@ def sentence(record: ev.Record) -> str:
         case ev.ArtifactStarted():
             return f"started {_names([s.id for s in event.starts])}"
         case ev.ArtifactCompleted():
-            return f"{event.how} {event.id} in {seconds(event.ms)}"
+            took = f" in {seconds(event.ms)}" if event.how == "made" else ""
+            origin = f" from {event.note}" if event.how == "reused" and event.note else ""
+            return f"{event.how} {event.id}{took}{origin}{_tried(event.attempts)}"
         case ev.ArtifactMade():
             return f"{event.how} {event.id}, which waits for its gates"
         case ev.GateRecorded():
@@ -55,9 +57,12 @@ def sentence(record: ev.Record) -> str:
         case ev.OutputAccepted():
             return f"accepted {event.id}{_why(event.reason)}"
         case ev.ArtifactFailed():
-            return f"failed {event.id}: {_short(event.error)}"
+            return f"failed {event.id}{_tried(event.attempts)}: {_short(event.error)}"
         case ev.EditPreserved():
             return f"kept what somebody wrote at {_names([o.path for o in event.outputs])}"
+        case ev.LearningRecorded():
+            about = f" about {event.artifact}" if event.artifact else ""
+            return f"learned{about}: {_short(event.text)}"
         case ev.MilestoneCompleted():
             return f"milestone {event.milestone} completed"
         case ev.RunPaused():
@@ -89,6 +94,69 @@ def _grown(event: ev.UnitExpanded) -> str:
     parts += [f"{len(event.removed)} removed"] if event.removed else []
     units = f" into {count(len(event.units), 'unit')}" if event.units is not None else ""
     return f"pipeline {event.pipeline} expanded{units}: {', '.join(parts) or 'nothing changed'}{_why(event.reason)}"
+
+
+class Story:
+    """Tells events one after the other, and remembers: a run that goes on where another stopped says so.
+
+    What several runs did until everything was done is one story, and its last sentence sums it up.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[str] = []
+        self._how = ""
+        self._done: dict[str, int] = {}
+
+    def tell(self, record: ev.Record) -> str:
+        """The next event, in one line."""
+        event, said = record.event, sentence(record)
+        match event:
+            case ev.RunStarted():
+                return self._begin(event, said)
+            case ev.ArtifactCompleted():
+                self._count(event.how)
+            case ev.ArtifactFailed():
+                self._count("failed")
+            case ev.RunPaused():
+                self._how = "was paused" if event.code not in ("interrupted", "terminated") else f"was {event.code}"
+            case ev.RunFailed():
+                self._how = "failed"
+                return said + self._sum(event)
+            case ev.RunCompleted():
+                said += self._sum(event)
+                self._forget()
+            case ev.PlanReset():
+                self._forget()
+        return said
+
+    def _begin(self, event: ev.RunStarted, said: str) -> str:
+        before = self._runs[-1] if self._runs else ""
+        how = self._how or "ended without a word"
+        self._runs.append(event.run)
+        self._how = ""
+        if not before:
+            return said
+        return said.replace(f"run {event.run} started", f"run {event.run} goes on after run {before} {how}", 1)
+
+    def _count(self, how: str) -> None:
+        self._done[how] = self._done.get(how, 0) + 1
+
+    def _sum(self, event: ev.RunCompleted | ev.RunFailed) -> str:
+        for how, ids in (("restored", event.restored), ("kept", event.kept)):
+            if ids:
+                self._done[how] = self._done.get(how, 0) + len(ids)
+        parts = ", ".join(f"{number} {how}" for how, number in self._done.items())
+        runs = f"{' in' if parts else ''} {len(self._runs)} runs" if len(self._runs) > 1 else ""
+        return f": {parts}{runs}" if parts or runs else ""
+
+    def _forget(self) -> None:
+        self._runs.clear()
+        self._done.clear()
+        self._how = ""
+
+
+def _tried(attempts: int) -> str:
+    return f" ({attempts} attempts)" if attempts > 1 else ""
 
 
 def count(number: int, noun: str) -> str:

@@ -26,7 +26,7 @@ def decide(state: State | None, command: cmd.Command) -> Events | Rejection:
         return Rejection(
             kind="usage", code="plan.none", message="There is no such plan yet", hint="headway plans new FILE"
         )
-    if state.closed and not isinstance(command, (cmd.ResetPlan, cmd.RecordExport)):
+    if state.closed and not isinstance(command, (cmd.ResetPlan, cmd.RecordExport, cmd.RecordLearning)):
         return Rejection(
             code="plan.closed",
             message=f"Plan {state.plan_id} is closed",
@@ -51,6 +51,7 @@ _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.ResetPlan: standing.reset,
     cmd.ClosePlan: standing.close,
     cmd.RecordExport: standing.export,
+    cmd.RecordLearning: standing.learn,
     cmd.StartRun: work.start_run,
     cmd.EndRun: work.end_run,
     cmd.StartArtifacts: work.start,

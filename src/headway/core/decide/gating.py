@@ -30,6 +30,7 @@ def gated_completion(state: State, command: cmd.CompleteArtifact) -> Events:
         stdout=command.stdout,
         stderr=command.stderr,
         prompt=command.prompt,
+        attempts=command.attempts,
     )
     said = _said(command.id, command.checks, done)
     return _with_milestones(state, [*said, *_led_by(state, state.artifacts[command.id], done, said, command.token)])
@@ -244,6 +245,8 @@ def _event(kind: type[ev.Event], spec: ArtifactSpec, done: Completion, token: in
         wrote=done.wrote,
         stdout=done.stdout,
         stderr=done.stderr,
+        attempts=done.attempts,
+        integrates=spec.integrates,
         by=done.by,
         prompt=done.prompt,
     )

@@ -106,3 +106,14 @@ def close(state: State, command: cmd.ClosePlan) -> Events | Rejection:
 def export(state: State, command: cmd.RecordExport) -> Events | Rejection:
     """A checkpoint was written."""
     return [ev.PlanExported(export=command.export)]
+
+
+def learn(state: State, command: cmd.RecordLearning) -> Events | Rejection:
+    """Keep what somebody learned, once."""
+    if command.artifact and command.artifact not in state.artifacts:
+        return unknown(state, [command.artifact])
+    if not command.text.strip():
+        return Rejection(kind="usage", code="learning.empty", message="A learning is not empty", hint="say it in words")
+    if any((known.text, known.artifact) == (command.text, command.artifact) for known in state.learnings):
+        return []
+    return too_long(learning=command.text) or [ev.LearningRecorded(text=command.text, artifact=command.artifact)]

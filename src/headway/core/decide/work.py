@@ -9,6 +9,7 @@ from headway.core import events as ev
 from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
+from headway.core.ids import foreign_name
 from headway.core.lifecycle import allowed, is_done, recorded_status, stage_of
 from headway.core.state import State
 
@@ -94,9 +95,19 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"by": claim.by, "since": claim.at, **({"until": claim.lease} if claim.lease else {})},
                 hint=f"headway why {artifact_id}",
             )
+        if command.seen and _newest(state, artifact_id) != command.seen.get(artifact_id):
+            return Rejection(
+                kind="later",
+                code="artifact.moved",
+                message=f"Artifact {artifact_id} was made since you looked",
+                facts={"by event": _newest(state, artifact_id)},
+                hint=f"headway why {artifact_id}",
+            )
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
-        waiting = [r for r in state.artifacts[artifact_id].requires if not is_done(state, r)]
+        waiting = [
+            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_foreign(state, r)
+        ]
         if waiting:
             return Rejection(
                 kind="later",
@@ -107,6 +118,16 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             )
     starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in ids)
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
+
+
+def _is_foreign(state: State, required: str) -> bool:
+    """Another plan answers for it: whoever starts looks there."""
+    return required not in state.artifacts and foreign_name(required) is not None
+
+
+def _newest(state: State, artifact_id: str) -> int:
+    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    return done.seq if done is not None else 0
 
 
 def awaits(state: State, artifact_id: str) -> Rejection:
@@ -163,6 +184,8 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         stdout=command.stdout,
         stderr=command.stderr,
         prompt=command.prompt,
+        attempts=command.attempts,
+        integrates=state.artifacts[command.id].integrates,
     )
     return [completed, *milestones(state, [command.id])] if state.open else [completed]
 

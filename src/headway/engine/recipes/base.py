@@ -78,6 +78,16 @@ class Input:
         return msgspec.json.decode(data, type=kind)
 
 
+class Inputs(dict[str, Input]):
+    """Requirements by name; one of another plan, `users:UserModel`, also as `UserModel` where that is the only one."""
+
+    def __missing__(self, name: str) -> Input:
+        found = [given for full, given in self.items() if full.partition(":")[2] == name]
+        if len(found) != 1:
+            raise KeyError(name)
+        return found[0]
+
+
 class Job(NamedTuple):
     """One attempt: everything that a recipe may use."""
 
@@ -91,6 +101,7 @@ class Job(NamedTuple):
     function: Callable[..., Any] | None = None
     step: Callable[[str, Callable[[], Any]], Any] | None = None
     started: Callable[[int], None] | None = None
+    printed: Callable[[bytes], None] | None = None
     cancelled: Callable[[], bool] = lambda: False
     state: str = ""
     prompt: str = ""

@@ -182,6 +182,8 @@ def _read(process: subprocess.Popen[bytes], job: Job, out: Kept, err: Kept) -> s
                 data = stream_.read(1 << 16)
                 if data:
                     key.data.add(data)
+                    if job.printed is not None:
+                        job.printed(data)
                 elif data == b"":
                     selector.unregister(stream_)
             if job.cancelled():

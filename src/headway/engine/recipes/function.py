@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted
+from headway.engine.recipes.prints import kept_prints
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
@@ -259,6 +261,13 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     assert function is not None, "a function recipe has a function"
     _guard_exit()
     _recipe.id = job.spec.id
+    attempt, prints = kept_prints(lambda: _attempt(function, job, loop), job.printed)
+    if not prints:
+        return attempt
+    return attempt._replace(stdout=prints.bytes("stdout"), stderr=prints.bytes("stderr") + attempt.stderr)
+
+
+def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEventLoop | None) -> Attempt:
     try:
         value = _call(function, job)
         if inspect.isawaitable(value):
@@ -290,7 +299,8 @@ def _call(function: Callable[..., Any], job: Job) -> Any:
         except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
             ended.put((None, error))
 
-    threading.Thread(target=call, name=f"headway-{job.spec.id}", daemon=True).start()
+    run = copy_context().run  # what it prints there is still what it prints
+    threading.Thread(target=run, args=(call,), name=f"headway-{job.spec.id}", daemon=True).start()
     try:
         value, error = ended.get(timeout=job.timeout)
     except queue.Empty:

@@ -2,120 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Self
 
 from headway.core.freshness import Reason
 from headway.engine.result import RunResult
 from headway.projections.story import seconds
+from headway.surfaces.cli.receipt import closing, names, receipt
 from headway.surfaces.cli.screen import Screen
 
 STYLE = {"made": "green", "failed": "red", "held": "yellow", "restored": "blue", "reused": "blue", "kept": "dim"}
+HEARTBEAT = 60.0
+"""Seconds without a line after which a log is told what is still running."""
 
 
 class Lines:
     """Says what a run does, on stderr where stdout is for JSON."""
 
-    def __init__(self, screen: Screen, *, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        *,
+        verbose: bool = False,
+        where: str = "",
+        say: Callable[[str], None] | None = None,
+        heartbeat: float = HEARTBEAT,
+        widest: int = 40,
+    ) -> None:
         self._screen = screen
-        self._say = screen.note if screen.as_json else screen.say
+        self._say = say or (screen.note if screen.as_json else screen.say)
         self._verbose = verbose
+        self._where = where
+        self._widest = widest
         self._width = 8
+        self._running: dict[str, float] = {}
+        self._heart = Heart(self._beat, heartbeat)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._heart.stop()
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
-        self._width = min(max((len(a) for a in stale), default=8), 40)
+        self._width = min(max((len(a) for a in stale), default=8), self._widest)
         if self._verbose:
             for artifact_id in result.kept:
                 self._line("kept", artifact_id, "", "up to date")
+        if stale:
+            self._heart.start()
 
     def started(self, artifact_id: str, reason: Reason) -> None:
+        self._running[artifact_id] = time.monotonic()
+
+    def printed(self, artifact_id: str, data: bytes) -> None:
         pass
 
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
+        self._running.pop(artifact_id, None)
         took = seconds(ms) if outcome in ("made", "failed") else ""
-        text = (
-            note
-            if outcome == "failed"
-            else f"{reason.text}; {note}"
-            if note and not reason.fresh
-            else note or reason.text
-        )
-        if outcome == "kept":
-            text = "inputs came out the same"
-        self._line(outcome, artifact_id, took, text)
+        self._line(outcome, artifact_id, took, explained(outcome, reason, note))
+        self._heart.rest()
 
     def ended(self, result: RunResult) -> None:
-        for question in result.prompts:
-            self._say(self._screen.style(f"{question.text}.", "yellow"))
-        for decision in result.decisions:
-            self._decide(decision.code, decision.artifacts, decision.flags)
-        for artifact_id, path in result.moved.items():
-            self._say(f"{artifact_id}: {path} changed while it was being made. Next: headway run")
-        for artifact_id, how in result.waiting.items():
-            self._say(f"{artifact_id} waits: {how}")
-        if result.gone:
-            self._say(f"Units that are gone leave their files: {_some(result.gone)}. Next: headway gc --outputs")
-        if result.unstable:
-            self._say(f"Not the same twice, though nothing they read changed: {', '.join(result.unstable)}")
-        self._say(self._receipt(result))
-
-    def _decide(self, code: str, artifacts: list[str], flags: list[str]) -> None:
-        names = ", ".join(artifacts[:5]) + (f" and {len(artifacts) - 5} more" if len(artifacts) > 5 else "")
-        what = {
-            "output_modified": "was edited since it was made",
-            "untracked_output": "was there before it was ever made",
-            "effects_uncertain": "has effects elsewhere and was interrupted",
-            "adopted_edit": "is what somebody accepted, and out of date now",
-            "prompt_changed": "was made with another prompt, and the plan is not finished",
-            "pre_state_changed": "was made from another state than there is now",
-            "edit_not_verified": "was edited, and verify does not agree with the edit",
-        }.get(code, code)
-        self._say(
-            self._screen.style(
-                f"{names}: {what}. It was not touched. Decide: {'  or  '.join(map(_command, flags))}", "yellow"
-            )
-        )
-
-    def _receipt(self, result: RunResult) -> str:
-        if result.status == "completed" and not (result.made or result.restored or result.reused or result.accepted):
-            return f"Nothing to do: {_count(len(result.kept))} up to date."
-        counts = {
-            "made": len(result.made),
-            "restored": len(result.restored),
-            "reused": len(result.reused),
-            "accepted": len(result.accepted),
-            "kept": len(result.kept),
-            "failed": len(result.failed),
-            "blocked": len(result.blocked),
-            "held": sum(len(decision.artifacts) for decision in result.decisions),
-            "waiting": len(result.waiting),
-        }
-        parts = [f"{n} {name}" for name, n in counts.items() if n]
-        end = f" in {seconds(result.duration_ms)}"
-        return f"{', '.join(parts) or 'Nothing made'}{end}.{self._next(result)}"
-
-    def _next(self, result: RunResult) -> str:
-        if result.status == "interrupted":
-            return " Interrupted; nothing is lost. Next: headway run"
-        if result.paused is not None:
-            until = f" until {result.paused.until}" if result.paused.until else ""
-            where = f" at {result.paused.artifact}" if result.paused.artifact else ""
-            return f" Paused ({result.paused.code}){where}{until}. Next: {result.paused.resume}"
-        if result.failed:
-            return f" Next: headway why {next(iter(result.failed))}"
-        return ""
+        self._heart.stop()
+        for style, line in closing(result, self._where):
+            self._say(self._style(line, style) if style else line)
+        self._say(receipt(result, self._where))
 
     def _line(self, outcome: str, artifact_id: str, took: str, text: str) -> None:
-        word = self._screen.style(f"{outcome:<8}", STYLE.get(outcome, "dim"))
+        word = self._style(f"{outcome:<8}", STYLE.get(outcome, "dim"))
         self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
 
+    def _style(self, text: str, name: str) -> str:
+        return self._screen.style(text, name, err=self._screen.as_json)
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    def _beat(self) -> None:
+        """Something is still being made, and a log that says nothing looks dead."""
+        if self._running:
+            now = time.monotonic()
+            found = [f"{a} ({seconds(int((now - since) * 1000))})" for a, since in list(self._running.items())]
+            self._say(f"running  {names(found)}")
 
 
-def _command(flag: str) -> str:
-    return f"headway run {flag}" if flag.startswith("-") else flag
+class Heart:
+    """Calls from a thread of its own whenever there was no rest for so many seconds."""
+
+    def __init__(self, beat: Callable[[], None], every: float) -> None:
+        self._beat = beat
+        self._every = every
+        self._last = 0.0
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to count."""
+        self._last = time.monotonic()
+        self._thread = threading.Thread(target=self._live, name="headway-heart", daemon=True)
+        self._thread.start()
+
+    def rest(self) -> None:
+        """Something was said just now."""
+        self._last = time.monotonic()
+
+    def stop(self) -> None:
+        """No more."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _live(self) -> None:
+        while not self._stopped.wait(max(self._last + self._every - time.monotonic(), 0.01)):
+            if time.monotonic() >= self._last + self._every:
+                self._beat()
+                self.rest()
 
 
-def _count(number: int) -> str:
-    return "1 artifact is" if number == 1 else f"{number} artifacts are"
+def explained(outcome: str, reason: Reason, note: str) -> str:
+    """Why an artifact came to what it did."""
+    if outcome == "failed":
+        return note
+    if outcome == "kept":
+        return "inputs came out the same"
+    return f"{reason.text}; {note}" if note and not reason.fresh else note or reason.text

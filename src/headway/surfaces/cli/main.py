@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ class Verb(NamedTuple):
 
 VERBS = (
     Verb("init", "start a project with a plan of a few lines", "Start"),
-    Verb("demo", "watch it work, in a temporary folder", "Start"),
+    Verb("demo", "watch it work, in a temporary folder, in seconds", "Start"),
     Verb("run", "make what is stale; after an interruption, go on", "Work"),
     Verb("resume", "go on with the latest unfinished plan", "Work"),
     Verb("accept", "what is on disk counts", "Work"),
@@ -44,7 +45,10 @@ VERBS = (
     Verb("why", "why an artifact is stale, fresh or failed", "Look"),
     Verb("phases", "the phase ledger of a unit", "Look"),
     Verb("log", "what happened", "Look"),
-    Verb("plans", "new, list, show, edit, close: the plans of this project", "Plans"),
+    Verb("show", "what an attempt left and printed", "Look"),
+    Verb("diff", "how an output differs from an earlier one", "Look"),
+    Verb("dag", "every goal ever run, what it made, what depends on it: show, search, impact", "Look"),
+    Verb("plans", "new, list, show, edit, diff, template, clean, close: the plans of this project", "Plans"),
     Verb("profile", "how many artifacts may be made at once: show, set, lock", "Plans"),
     Verb("reset", "withdraw a plan's progress; its history stays", "Plans"),
     Verb("export", "write a plan's checkpoint", "Share"),
@@ -95,7 +99,8 @@ def _dispatch(words: list[str], screen: Any) -> int:
         args = parser_of(name, module).parse_args(rest)
     except SystemExit:  # --help has been shown
         return 0
-    code: int = module.run(args, screen)
+    with screen.undisturbed() if screen.as_json else nullcontext():
+        code: int = module.run(args, screen)
     return code
 
 

@@ -14,10 +14,11 @@ def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
     words: list[str] = getattr(args, "targets", [])
     if len(words) == 1 and len(words[0].split()) > 1:
         args.targets = []
-        return work, Meant(project.plan_of_goal(words[0]))
+        args.plan_id = project.plan_of_goal(words[0])
+        return work, Meant(args.plan_id)
     file = args.plan or (None if args.plan_id else project.find_default_file())
     if file is not None and file.partition(":")[0].endswith(".py"):
         from headway.authoring import load_plan
 
-        return work, load_plan(file, project).meant(args.plan_id)
+        return work, load_plan(file, project).meant(args.plan_id, check=project.check)
     return work, work.meant(args.plan, args.plan_id, fresh=getattr(args, "fresh", False))

@@ -98,6 +98,19 @@ def refuse_home(root: str) -> None:
         )
 
 
+def same_plan(args: Any) -> str:
+    """The options that name the plan and the project of this command, for the next one."""
+    import shlex
+
+    given = {"--plan": args.plan, "--plan-id": args.plan_id, "--project": args.project}
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
+
+
+def add_take(parser: argparse.ArgumentParser) -> None:
+    """--take: every verb that looks at a plan as its file would have it."""
+    parser.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
+
+
 def plan_of(args: Any, project: Project) -> str:
     """The id of the plan that the arguments name."""
     named, positional = args.plan_id, getattr(args, "id", None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
@@ -17,6 +19,7 @@ class Screen:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self._held: list[str] | None = None
         if sys.stdout is None:  # closed by the caller: there is nobody to talk to
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
         if sys.stderr is None:
@@ -24,7 +27,7 @@ class Screen:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to stop
-        plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         self._colour_out = sys.stdout.isatty() and not plain
         self._colour_err = sys.stderr.isatty() and not plain
 
@@ -38,7 +41,21 @@ class Screen:
         if self.as_json:
             import msgspec
 
-            print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+            text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+            if self._held is None:
+                print(text)
+            else:
+                self._held.append(text)
+
+    def flush(self) -> None:
+        """What was said so far is to be seen now."""
+        sys.stdout.flush()
+
+    def raw(self, data: bytes) -> None:
+        """Bytes as they are, on stdout."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
 
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
@@ -46,6 +63,39 @@ class Screen:
             print(text)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Keep stdout for the JSON document: what plans and recipes write past us meanwhile goes to stderr."""
+        sys.stdout.flush()
+        try:
+            kept = os.dup(1)
+            os.dup2(2, 1)
+        except OSError:  # closed by the caller
+            yield
+            return
+        before, sys.stdout = sys.stdout, sys.stderr
+        self._held = []
+        try:
+            yield
+        finally:
+            sys.stdout = before
+            os.dup2(kept, 1)
+            os.close(kept)
+            held, self._held = self._held, None
+            for text in held:
+                print(text)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sits there: both ways are a terminal, and no script wants JSON."""
+        return not self.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def ask(self, question: str) -> bool:
+        """Whether they agree; silence is no agreement."""
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def note(self, text: str) -> None:
         """A message beside the answer, on stderr."""
@@ -57,6 +107,10 @@ class Screen:
             self.answer({"error": error.to_dict()})
         first, *rest = str(error).splitlines()
         print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
+
+    def colours(self, stream: Any) -> bool:
+        """Whether colour can be seen on one of the two streams."""
+        return self._colour_err if stream is sys.stderr else self._colour_out
 
     def style(self, text: str, *names: str, err: bool = False) -> str:
         """Text with colour, where colour can be seen."""

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of
 from headway.surfaces.cli.screen import Screen
 
 
@@ -15,12 +15,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="every artifact whose outputs are all there and not its own")
     parser.add_argument("--reason", default="", help="why, for the record")
     add_plan(parser)
+    add_take(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    plan_id = work.take_in(meant)
+    plan_id = work.take_in(meant, take=args.take or "")
     accepted = work.accept(plan_id, args.artifacts, everything=args.all, reason=args.reason)
     screen.answer({"plan_id": plan_id, "accepted": accepted})
     screen.say(f"Accepted {len(accepted)}: {', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.life import LEASE, Life
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_by, add_json, add_plan, project_of, span
+from headway.surfaces.cli.options import add_by, add_json, add_plan, add_take, project_of, span
 from headway.surfaces.cli.screen import Screen
 
 
@@ -22,12 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="", metavar="NAME", help="without ID: what is for NAME, or for anybody")
     add_by(parser)
     add_plan(parser)
+    add_take(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    life, plan_id = Life(work, by=args.by), work.take_in(meant)
+    life, plan_id = Life(work, by=args.by), work.take_in(meant, take=args.take or "")
     if args.artifact is None:
         claimed = life.claim_next(meant._replace(plan_id=plan_id, plan=None), agent=args.agent, lease=args.lease)
     else:

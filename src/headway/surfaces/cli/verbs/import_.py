@@ -28,7 +28,10 @@ def run(args: Any, screen: Screen) -> int:
     problems = [problem.to_dict() for problem in saved.problems]
     total = len(state.artifacts)
     screen.answer({"plan_id": state.plan_id, "outcome": saved.outcome, "artifacts": total, "problems": problems})
-    screen.say(f"Plan {state.plan_id} {saved.outcome}: {count(total, 'artifact')} from {args.path}")
+    if saved.outcome == "unchanged":
+        screen.say(f"Plan {state.plan_id} has this checkpoint already: nothing was changed. --replace goes back to it.")
+    else:
+        screen.say(f"Plan {state.plan_id} {saved.outcome}: {count(total, 'artifact')} from {args.path}")
     for problem in saved.problems:
         screen.note(screen.style(f"  {problem}", "yellow", err=True))
     return 0

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from headway.errors import DecisionNeeded
+from headway.project import PLAN_FILES
 from headway.surfaces.cli.options import add_json, add_project, refuse_home
 from headway.surfaces.cli.screen import Screen
 
@@ -47,13 +48,14 @@ def run(args: Any, screen: Screen) -> int:
     folder = os.path.abspath(args.project or os.getcwd())
     refuse_home(folder)
     path = os.path.join(folder, NAME)
-    if os.path.lexists(path):
-        raise DecisionNeeded(
-            f"There is a {NAME} already",
-            facts={"file": path},
-            hint="headway plans new saves it; to start over, move it away",
-            code="init.exists",
-        )
+    for name in PLAN_FILES:
+        if os.path.lexists(os.path.join(folder, name)):
+            raise DecisionNeeded(
+                f"There is a {name} already",
+                facts={"file": os.path.join(folder, name)},
+                hint="headway run makes what it asks for; to start over, move it away",
+                code="init.exists",
+            )
     os.makedirs(folder, exist_ok=True)
     with open(path, "x", encoding="utf-8") as file:
         file.write(PLAN.format(id=_id_for(folder)))

@@ -1,13 +1,20 @@
-"""What happened to a plan, event by event."""
+"""What happened to a plan, event by event. A run that goes on where another stopped says so.
+
+headway log --follow        what happens, as it happens, until you press Ctrl-C
+headway log --trace         the same as JSON lines: plans, waves, artifacts (RFC-040's trace)
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headway.core.events import Record, Unknown
-from headway.projections.story import sentence
+from headway.errors import UsageError
+from headway.project import Project
+from headway.projections.story import Story
 from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 
@@ -15,25 +22,82 @@ from headway.surfaces.cli.screen import Screen
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--last", type=int, metavar="N", help="only the last N events")
     parser.add_argument("--since", type=int, default=1, metavar="SEQ", help="from this event on")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from here on")
+    parser.add_argument("--trace", action="store_true", help="JSON lines: waves, artifacts and how long they took")
     add_plan(parser)
     add_at(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
+    if args.follow and (screen.as_json or args.at is not None):
+        raise UsageError(
+            "What is followed has no end, and so no JSON document and no --at",
+            hint="headway log --follow --trace gives one JSON line an event",
+            code="usage.follow",
+        )
     project = project_of(args, screen)
     plan_id = plan_of(args, project)
-    history = project.log(plan_id, first=args.since, last=args.at)
-    records = list(history) if args.last is None else list(deque(history, maxlen=max(args.last, 0)))
-    if screen.as_json:
-        screen.answer({"plan_id": plan_id, "events": [_document(record) for record in records]})
-        return 0
-    width = len(str(records[-1].seq)) if records else 1
-    authors = max((len(record.by) for record in records), default=0)
-    for record in records:
-        when = screen.style(record.ts[:19].replace("T", " "), "dim")
-        screen.say(f"{record.seq:>{width}}  {when}  {record.by:<{authors}}  {sentence(record)}")
+    newest = project.show(plan_id).position.seq
+    shown = _trace(args, project, plan_id, newest) if args.trace else _told(args, project, plan_id, newest, screen)
+    if args.follow:
+        return _follow(shown, screen)
+    kept = list(shown if args.last is None else deque(shown, maxlen=max(args.last, 0)))
+    name = "trace" if args.trace else "events"
+    screen.answer({"plan_id": plan_id, name: [item.document for item in kept]})
+    for item in kept:
+        screen.say(item.line)
     return 0
+
+
+class _Item:
+    """One line, in words and for machines."""
+
+    __slots__ = ("document", "line")
+
+    def __init__(self, line: str, document: Any) -> None:
+        self.line = line
+        self.document = document
+
+
+def _follow(shown: Iterator[_Item], screen: Screen) -> int:
+    try:
+        for item in shown:
+            screen.say(item.line)
+            screen.flush()
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _first(args: Any, newest: int) -> int:
+    """Where to begin when following: --last counts from the end that there is now."""
+    behind: int = newest - args.last + 1 if args.follow and args.last is not None else 1
+    return max(int(args.since), behind)
+
+
+def _told(args: Any, project: Project, plan_id: str, newest: int, screen: Screen) -> Iterator[_Item]:
+    """The whole story is read, so that any part of it knows what came before."""
+    records: Iterable[Record] = project.follow(plan_id) if args.follow else project.log(plan_id, last=args.at)
+    story, first, width, by = Story(), _first(args, newest), len(str(args.at or newest)), 6
+    for record in records:
+        said = story.tell(record)
+        by = max(by, len(record.by))
+        if record.seq >= first:
+            when = screen.style(record.ts[:19].replace("T", " "), "dim")
+            yield _Item(f"{record.seq:>{width}}  {when}  {record.by:<{by}}  {said}", _document(record))
+
+
+def _trace(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_Item]:
+    import json
+
+    from headway.projections.trace import Tracer
+
+    tracer, first = Tracer(), _first(args, newest)
+    for state, record in project.states(plan_id, last=args.at, follow=args.follow):
+        for found in tracer.follow(state, record):
+            if record.seq >= first:
+                yield _Item(json.dumps(found, ensure_ascii=False), found)
 
 
 def _document(record: Record) -> dict[str, Any]:

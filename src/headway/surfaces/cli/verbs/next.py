@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.life import Life
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
 SHOWN = 20
@@ -16,17 +16,19 @@ SHOWN = 20
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="", metavar="NAME", help="only what is for NAME, or for anybody")
     add_plan(parser)
+    add_take(parser)
+    add_at(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    found = Life(work, by="cli").next(meant, agent=args.agent)
+    found = Life(work, by="cli").next(meant, agent=args.agent, at=args.at, take=args.take or "")
     screen.answer(found.to_dict())
     for offer in found.offers:
         how = "headway run" if offer.spec.has_recipe else "headway claim"
         whom = f" (for {offer.spec.agent})" if offer.spec.agent else ""
-        screen.say(f"{how} {offer.spec.id}{whom}  {screen.style(offer.reason.text, 'dim')}")
+        screen.say(f"{how} {offer.spec.id}{same_plan(args)}{whom}  {screen.style(offer.reason.text, 'dim')}")
     for artifact_id, error in list(found.failed.items())[:SHOWN]:
         screen.say(f"{artifact_id} failed: {error}. Next: headway claim {artifact_id}, or headway replan --plan FILE")
     for artifact_id, by in list(found.blocked.items())[:SHOWN]:

@@ -4,6 +4,9 @@ headway plans new FILE      save a plan file, or take in what changed in it
 headway plans list          all plans, newest first
 headway plans show          one plan: its artifacts, their order, how far it is
 headway plans edit          add, set, move or remove artifacts, with a reason
+headway plans diff          what changed in a plan, from one version to another, or between two plans
+headway plans template      a saved plan as a plan file, to begin another with
+headway plans clean         delete plans that are finished, old and nobody's file any more
 headway plans close         put a plan away
 """
 
@@ -13,15 +16,17 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from headway.core.difference import compare_plans
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
+from headway.errors import NotFound
 from headway.project import Project, Saved
 from headway.projections.saved_execution import SavedExecution
 from headway.projections.story import count, sentence
 from headway.store import Listed
 from headway.surfaces.cli import edits
-from headway.surfaces.cli.options import add_at, add_json, add_plan, add_project, plan_of, project_of
+from headway.surfaces.cli.options import add_at, add_json, add_plan, add_project, at_least, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 
 SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
@@ -47,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(show)
     show.add_argument("--approved", action="store_true", help="what was approved, and how the plan differs from it now")
     edits.configure(verbs.add_parser("edit", help="add, set, move or remove artifacts, with a reason"))
+    _configure_more(verbs)
     close = verbs.add_parser("close", help="put a plan away; headway reset --all opens it again")
     close.add_argument("id", metavar="ID", nargs="?", help="a plan id")
     close.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
@@ -54,8 +60,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(close)
 
 
+def _configure_more(verbs: Any) -> None:
+    diff = verbs.add_parser("diff", help="what changed in a plan: its newest version against the one before")
+    diff.add_argument("id", metavar="ID", nargs="?", help="a plan id")
+    diff.add_argument("other", metavar="OTHER", nargs="?", help="another plan to compare it with")
+    diff.add_argument("--from", dest="since", type=at_least(1), metavar="N", help="from this version")
+    diff.add_argument("--to", type=at_least(1), metavar="N", help="to this version (default: as it is now)")
+    add_plan(diff)
+    add_at(diff)
+    add_json(diff)
+    template = verbs.add_parser("template", help="a saved plan as a plan file")
+    template.add_argument("id", metavar="ID", nargs="?", help="a plan id")
+    template.add_argument("--goal", metavar="TEXT", help="the goal of the new plan")
+    template.add_argument(
+        "--id", dest="new_id", metavar="NEW", default="", help="the id of the new plan (default: none)"
+    )
+    add_plan(template)
+    add_at(template)
+    add_json(template)
+    clean = verbs.add_parser("clean", help="delete plans that are complete or closed, old, and in no plan file")
+    clean.add_argument("--days", type=at_least(0, float), default=7.0, metavar="N", help="not touched for N days (7)")
+    clean.add_argument("-n", "--dry-run", action="store_true", help="only say which")
+    add_project(clean)
+    add_json(clean)
+
+
 def run(args: Any, screen: Screen) -> int:
-    actions = {"new": _new, "list": _list, "show": _show, "edit": edits.run, "close": _close}
+    actions = {
+        "new": _new,
+        "list": _list,
+        "show": _show,
+        "edit": edits.run,
+        "diff": _diff,
+        "template": _template,
+        "clean": _clean,
+        "close": _close,
+    }
     return actions[args.action](args, screen)
 
 
@@ -93,7 +133,7 @@ def _taken_in(path: str, args: Any, project: Project) -> Saved:
         return project.save_plan(path, plan_id=args.plan_id, take=take)
     from headway.authoring import load_plan
 
-    meant = load_plan(path, project).meant(args.plan_id)
+    meant = load_plan(path, project).meant(args.plan_id, check=project.check)
     assert meant.plan is not None, "Python code proposes a plan"
     return project.take_in(meant.plan, name=meant.name, source=meant.source, plan_id=args.plan_id, take=take)
 
@@ -175,9 +215,10 @@ def _approved(project: Project, plan_id: str, screen: Screen) -> int:
     for word in ("added", "removed"):
         for artifact_id in changes[word] if changes else ():
             screen.say(f"  {word} {artifact_id}")
-    for artifact_id, fields in {**changes["changed"], "the plan": changes["plan"]}.items() if changes else ():
-        for field, pair in fields.items():
-            screen.say(f"  {artifact_id}: {field} was {_short(str(pair['was']))}, is {_short(str(pair['now']))}")
+    for artifact_id, fields in {**changes["modified"], "the plan": changes["settings"]}.items() if changes else ():
+        for field in fields:
+            was, now = (_short(str(field[word])) or "nothing" for word in ("was", "now"))
+            screen.say(f"  {artifact_id}: {field['key']} was {was}, is {now}")
     if found["drift_detected"] is True and changes is None:
         screen.say("What was approved is not in this ledger, so what changed is unknown.")
     if found["awaits_approval"]:
@@ -212,6 +253,82 @@ def _line(spec: ArtifactSpec, sign: str, screen: Screen) -> str:
     about = " ".join((spec.description or spec.contract).split())
     needs = f"needs {', '.join(spec.requires)}" if spec.requires else ""
     return "  ".join(part for part in (f"  {sign} {spec.id}", screen.style(_short(about), "dim"), needs) if part)
+
+
+# Diff.
+
+
+def _diff(args: Any, screen: Screen) -> int:
+    from headway.surfaces.cli.preview import say_difference
+
+    project = project_of(args, screen)
+    plan_id = plan_of(args, project)
+    if args.other:
+        before, after = project.show(plan_id, at=args.at), project.show(args.other)
+        names = plan_id, args.other
+    else:
+        before, after, names = _versions(project, plan_id, args)
+    if names[0] == names[1]:
+        screen.answer({"plan_id": plan_id, "from": None, "to": names[1]})
+        screen.say(f"Plan {plan_id} has one version only: nothing to compare it with.")
+        return 0
+    found = compare_plans(before.proposal, after.proposal)
+    screen.answer({"plan_id": plan_id, "from": names[0], "to": names[1], **found.to_dict()})
+    if not found:
+        screen.say(f"{names[0]} and {names[1]} are the same plan.")
+        return 0
+    screen.say(screen.style(f"{names[0]} → {names[1]}", "bold"))
+    say_difference(found, screen)
+    return 0
+
+
+def _versions(project: Project, plan_id: str, args: Any) -> tuple[SavedExecution, SavedExecution, tuple[str, str]]:
+    """The two versions of a plan that are meant: the newest and the one before, unless the arguments say otherwise."""
+    versions = {version.version: version for version in project.versions(plan_id)}
+    newest = max(versions)
+    to = args.to or newest
+    since = args.since or max(to - 1, 1)
+    for number in (since, to):
+        if number not in versions:
+            raise NotFound(
+                f"Plan {plan_id} has no version {number}",
+                facts={"versions": f"1 to {newest}"},
+                hint=f"headway plans diff {plan_id} --from {max(newest - 1, 1)}",
+                code="version.none",
+            )
+    after = project.show(plan_id, at=versions[to].seq) if args.to else project.show(plan_id)
+    if args.at is not None:
+        return project.show(plan_id, at=args.at), after, (f"event {args.at}", f"version {to}")
+    before = project.show(plan_id, at=versions[since].seq)
+    return before, after, (f"version {since}", f"version {to}")
+
+
+# Template.
+
+
+def _template(args: Any, screen: Screen) -> int:
+    from headway.files.plan_writer import write_plan
+
+    project = project_of(args, screen)
+    plan = project.show(plan_of(args, project), at=args.at).proposal
+    text = write_plan(plan, goal=args.goal or plan.goal, plan_id=args.new_id)
+    screen.answer({"plan_id": plan.id, "template": text})
+    screen.say(text.rstrip("\n"))
+    return 0
+
+
+# Clean.
+
+
+def _clean(args: Any, screen: Screen) -> int:
+    found = project_of(args, screen).clean(days=args.days, dry_run=args.dry_run)
+    screen.answer({"deleted" if not args.dry_run else "would_delete": found})
+    verb = "Would delete" if args.dry_run else "Deleted"
+    names = ", ".join(found)
+    screen.say(f"{verb} {count(len(found), 'plan')}: {names}" if found else "No plan is finished, old and in no file.")
+    if found and args.dry_run:
+        screen.say(f"Next: headway plans clean --days {args.days:g}. Their ledgers go; files and blobs stay until gc.")
+    return 0
 
 
 # Close.

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of
 from headway.surfaces.cli.screen import Screen
 
 
@@ -17,12 +17,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reason", default="", help="why, for the record")
     add_plan(parser)
+    add_take(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    plan_id = work.take_in(meant)
+    plan_id = work.take_in(meant, take=args.take or "")
     restored = work.restore(plan_id, args.artifact, at=args.at, reason=args.reason)
     screen.answer({"plan_id": plan_id, **restored})
     screen.say(f"Restored {restored['artifact']} as of event {restored['seq']}: {', '.join(restored['paths'])}")

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import argparse
 import signal
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from headway.engine.result import Options
-from headway.surfaces.cli.lines import Lines
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, at_least, project_of
+from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.watching import watching
 from headway.work import Meant, Work
+
+if TYPE_CHECKING:
+    from headway.engine.asking import Question
+    from headway.engine.preview import PlanPreview
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +32,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-i", "--incremental", action="store_true", help="only what is stale: the default")
     parser.add_argument("--force", "--rerun-all", dest="rerun_all", action="store_true", help="make everything anew")
     parser.add_argument(
-        "-n", "--show-plan", "--dry-run", dest="preview", action="store_true", help="say what would be made"
+        "-n",
+        "--show-plan",
+        "--dry-run",
+        dest="preview",
+        action="store_true",
+        help="say what would be made, why, and what it takes",
+    )
+    parser.add_argument(
+        "--diff-plan", action="store_true", help="say what would be made, and how the plan differs from its last run"
     )
     parser.add_argument("-j", "--jobs", type=at_least(1), metavar="N", help="how many at once (default: cores)")
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="make at most N artifacts")
@@ -57,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="K=V", help="a variable of the plan, for this run on"
     )
-    parser.add_argument("--take", choices=("file", "ledger"), help="who wins where both changed the same thing")
+    add_take(parser)
     parser.add_argument(
         "--max-time", type=at_least(0, float), metavar="S", help="start nothing after this many seconds"
     )
@@ -74,18 +88,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
     variables = _variables(args.set)
-    if args.preview:
+    if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
     meant = work.taken_in(meant, take=args.take or "", variables=variables)
     asked = _Signals()
-    with asked:
+    watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
+    with asked, watch as reporter:
         result = work.run(
             meant.plan_id,
             _options(args),
-            reporter=Lines(screen, verbose=args.verbose),
+            reporter=reporter,
             functions=meant.functions,
             stop=asked.why,
             execution=meant.execution,
+            agree=_ask(screen, args, asked),
+            warn=lambda text: screen.note(
+                screen.style(f"{text}. headway plans show{same_plan(args)} shows it.", "yellow", err=True)
+            ),
         )
     screen.answer(result.to_dict())
     return result.exit_code
@@ -106,6 +125,7 @@ def _options(args: Any) -> Options:
         max_time=args.max_time,
         prompt_change=args.prompt_change,
         force_resume=args.force_resume,
+        yes=args.yes,
     )
 
 
@@ -119,15 +139,54 @@ def _variables(pairs: list[str]) -> dict[str, str]:
 
 
 def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, screen: Screen) -> int:
-    preview = work.preview(meant, _options(args), variables=variables)
-    stale, kept = preview.stale, len(preview.selected) - len(preview.stale)
-    screen.answer({"plan_id": meant.plan_id, "stale": {a: r.to_dict() for a, r in stale.items()}, "kept": kept})
-    for number, wave in enumerate(preview.judged.judge.graph.waves(), 1):
-        for artifact_id in wave:
-            if artifact_id in stale:
-                screen.say(f"wave {number}  {artifact_id}  {screen.style(stale[artifact_id].text, 'dim')}")
-    screen.say(f"{len(stale)} to make at most, {kept} up to date.")
+    from headway.surfaces.cli import preview as view
+
+    take = args.take or ""
+    preview = work.preview(meant, _options(args), take=take, variables=variables)
+    changed = work.diff_plan(meant, take=take) if args.diff_plan else None
+    difference, seq = changed if changed is not None else (None, 0)
+    document = preview.to_dict()
+    if args.diff_plan:
+        document["diff"] = difference.to_dict() if difference is not None else None
+    screen.answer(document)
+    if args.verbose:
+        view.show_analysis(preview, screen, verbose=True)
+        screen.say()
+    view.show_waves(preview, screen, verbose=args.verbose)
+    view.show_estimates(preview, screen)
+    if preview.changes is not None:
+        view.show_changes(preview.changes, preview, screen)
+    if args.diff_plan:
+        screen.say()
+        view.show_difference(difference, seq, screen)
+    if preview.warning:
+        screen.note(screen.style(f"{preview.warning}.", "yellow", err=True))
+    screen.say(f"\n{_next(preview)}{same_plan(args) if preview.items else ''}")
     return 0
+
+
+def _next(preview: PlanPreview) -> str:
+    if not preview.items:
+        return "Nothing to do."
+    first = f"Before it starts, run asks: {preview.question.text}. " if preview.question else ""
+    return f"{first}Next: headway run"
+
+
+def _ask(screen: Screen, args: Any, signals: _Signals) -> Callable[[Question], bool]:
+    """Ask whoever sits there; where nobody does, say what would agree."""
+
+    def agree(question: Question) -> bool:
+        text = f"{question.text[:1].upper()}{question.text[1:]}."
+        if not screen.can_ask:
+            screen.note(f"{text} Nothing was started. headway run -n{same_plan(args)} shows it; --yes agrees.")
+            return False
+        with signals.at_once():
+            agreed = screen.ask(f"{text} Make it now? [y/N] ")
+        if not agreed:
+            screen.note(f"Nothing was started. headway run -n{same_plan(args)} shows it.")
+        return agreed
+
+    return agree
 
 
 class _Signals:
@@ -135,10 +194,20 @@ class _Signals:
 
     def __init__(self) -> None:
         self._why = ""
+        self._patient = True
         self._before: dict[int, Any] = {}
 
     def why(self) -> str:
         return self._why
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """While somebody is asked there is nothing to finish first."""
+        self._patient = False
+        try:
+            yield
+        finally:
+            self._patient = True
 
     def __enter__(self) -> None:
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, no exit code is told
@@ -154,6 +223,6 @@ class _Signals:
             signal.signal(number, handler)
 
     def _ask(self, why: str) -> None:
-        if self._why:
+        if self._why or not self._patient:
             raise KeyboardInterrupt
         self._why = why

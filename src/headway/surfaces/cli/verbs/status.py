@@ -1,4 +1,7 @@
-"""Where a plan stands: every artifact, whether it is fresh, and why not. --check makes it the exit code."""
+"""Where a plan stands: every artifact, whether it is fresh, and why not. --check makes it the exit code.
+
+Of a large plan only what is not up to date is listed; -v lists all.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +10,67 @@ from typing import Any
 
 from headway.core.freshness import EDITS
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
 ROWS = 40
 """So many units are shown one by one."""
 
 SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
+MANY = 50
+"""A plan of more artifacts than this is not listed whole, and not more than this of what is open."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="exit 1 if anything is stale, failed or blocked")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list every artifact, however many there are")
     add_plan(parser)
+    add_take(parser)
     add_at(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    document = work.status(meant, at=args.at)
+    document = work.status(meant, at=args.at, take=args.take or "")
     screen.answer(document)
     artifacts = document["artifacts"]
     done = document["progress"]
+    as_of = f", as of event {document['seq']}" if args.at is not None else ""
     screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
-    screen.say(f"Plan {document['plan_id']}: {document['status']}, {done['done']} of {done['total']} done")
-    plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"]}
-    width = min(max((len(a) for a in plain), default=1), 40)
-    for artifact_id, found in plain.items():
-        stale = found["freshness"] == "stale"
-        sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
-        text = found["error"] or (found["reason"]["text"] if stale else "")
-        if found["missing"] and not found["error"]:
-            text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
-        screen.say(
-            f"  {sign} {artifact_id:<{width}}  {screen.style(text, 'red' if found['error'] else 'dim')}".rstrip()
-        )
+    screen.say(
+        f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
+        f"{done['done']} of {done['total']} done{as_of}"
+    )
+    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale" and not found.get("gathers")]
+    plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
+    _list(plain, [a for a in open_ if a in plain], screen, everything=args.verbose)
     for name, pipeline in document["pipelines"].items():
         _show_pipeline(screen, name, pipeline)
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
         screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
-    open_ = [a for a, f in artifacts.items() if f["freshness"] == "stale" and not f.get("gathers")]
-    screen.say(_summary(artifacts, open_))
+    screen.say(_summary(artifacts, open_, same_plan(args)))
     return 1 if args.check and open_ else 0
+
+
+def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everything: bool) -> None:
+    whole = everything or len(artifacts) <= MANY
+    listed = list(artifacts) if whole else open_[:MANY]
+    width = min(max((len(a) for a in listed), default=1), 40)
+    for artifact_id in listed:
+        found = artifacts[artifact_id]
+        stale = found["freshness"] == "stale"
+        sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
+        text = found["error"] or (found["reason"]["text"] if stale else "")
+        if found["missing"] and not found["error"]:
+            text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
+        style = "red" if found["error"] else "dim"
+        screen.say(f"  {sign} {artifact_id:<{width}}  {screen.style(text, style)}".rstrip())
+    if not whole:
+        more = [f"{len(open_) - MANY:,} more to make"] if len(open_) > MANY else []
+        more += [f"{len(artifacts) - len(open_):,} up to date"]
+        screen.say(screen.style(f"  and {', '.join(more)} (-v lists them)", "dim"))
 
 
 def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
@@ -73,11 +94,12 @@ def _sign(found: dict[str, str] | None) -> str:
     return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
 
 
-def _summary(artifacts: dict[str, Any], open_: list[str]) -> str:
+def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:
     """What is to be done, in a line."""
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
-        return f"{edited[0]} is yours to decide. Next: headway run --accept-edits, or headway run --discard-edits"
+        ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
+        return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
     if any(artifacts[a]["reason"]["code"] == "in_progress" for a in open_):
-        return f"{len(open_)} to make at most. A run is under way."
-    return f"{len(open_)} to make at most. Next: headway run" if open_ else "Everything is up to date."
+        return f"{len(open_)} to make at most. A run is under way: headway log --follow{where}"
+    return f"{len(open_)} to make at most. Next: headway run{where}" if open_ else "Everything is up to date."

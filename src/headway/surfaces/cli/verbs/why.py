@@ -1,46 +1,107 @@
-"""Why an artifact is stale, fresh, failed or blocked: where it began, and what only follows from that."""
+"""Why an artifact is stale, fresh, failed or blocked: where it began, what only follows from that, and what it costs.
+
+headway why report          this artifact: root causes apart from the cascade, old and new values
+headway why                 the whole plan: what is unchanged, what changed and why, what would be built and saved
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
+    parser.add_argument("artifact", metavar="ID", nargs="?", help="an artifact, or the path of its output")
+    parser.add_argument("-v", "--verbose", action="store_true", help="the change analysis of the whole plan as well")
     add_plan(parser)
+    add_take(parser)
+    add_at(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    found = work.why(meant, args.artifact)
+    take = args.take or ""
+    found: dict[str, Any] = {}
+    if args.artifact is not None:
+        found = work.why(meant, args.artifact, at=args.at, take=take)
+        _say(found, screen, same_plan(args))
+    if args.artifact is None or args.verbose:
+        from headway.surfaces.cli.preview import show_analysis
+
+        preview = work.preview(meant, at=args.at, take=take)
+        if found:
+            screen.say()
+        found["analysis"] = preview.to_dict()
+        show_analysis(preview, screen, verbose=args.verbose)
     screen.answer(found)
+    return 0
+
+
+def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
-        return 0
-    screen.say(f"{artifact_id} is {found['status']} and stale: {reason['text']}.")
+        return
+    failed = reason["code"] == "failed"
+    stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
+    screen.say(f"{artifact_id} {'failed, and is to be made again' if failed else stands}.")
+    _say_values(reason, screen)
     for blocker, error in found["blocked_by"].items():
         screen.say(f"  blocked by {blocker}, which failed: {error}")
-    if "was" in reason and reason["code"] == "spec_changed":
-        screen.say(f"  was: {reason['was']}")
-        screen.say(f"  now: {reason.get('now', '')}")
+    for name, there in found["elsewhere"].items():
+        screen.say(f"  {name} {there['problem']}. Next: {there['command']}")
     if found["error"]:
-        screen.say(screen.style(f"  last error: {found['error']['message']}", "red"))
+        tried = f" ({found['error']['attempts']} attempts)" if found["error"]["attempts"] > 1 else ""
+        screen.say(screen.style(f"  last error{tried}: {found['error']['message']}", "red"))
         for line in found["error"]["output"].splitlines():
             screen.say(f"  | {line}")
     for root in found["root_causes"]:
         if root["artifact"] != artifact_id:
             screen.say(f"  began with {root['artifact']}: {root['text']}")
+            _say_values(root, screen)
     if found["cascade"]:
-        screen.say(f"  by way of {', '.join(found['cascade'])}")
+        screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
-        names = found["dependents"]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        screen.say(f"  behind it: {', '.join(names[:5])}{more}")
-    return 0
+        screen.say(f"  behind it: {_few(found['dependents'])}")
+    _say_cost(found["cost"], artifact_id, screen, where)
+
+
+def _say_values(reason: Mapping[str, Any], screen: Screen) -> None:
+    """Old and new, where they are words and not digests, and not in the reason already."""
+    if reason["code"] in ("spec_changed", "recipe_changed") and " → " not in reason["text"] and "subject" in reason:
+        for name in ("was", "now"):
+            first, *rest = reason.get(name, "nothing").splitlines() or [""]
+            screen.say(f"    {name}: {first}{' …' if rest else ''}")
+
+
+def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
+    from headway.engine.estimates import Span
+    from headway.engine.preview import Total
+    from headway.surfaces.cli.preview import spanned, totalled
+
+    command = f"headway run {artifact_id}{where}"
+    own = cost["own"]["ms"]
+    known = {
+        "restore": "It is put back from its blob: that costs nothing.",
+        "reuse": "It was made from the same things before: reusing it costs nothing.",
+        "ask": "What stands at its path is yours to decide about.",
+        "claim": f"Whoever claims it makes it: headway claim {artifact_id}{where}",
+        "wait": "It is being made now.",
+    }.get(cost["action"], f"Making it takes {spanned(Span(**own))}." if own else "")
+    total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
+    more = f" With all that is stale before and behind it, {cost['artifacts']} at most: {totalled(total)}."
+    screen.say(f"  {known}{more if cost['artifacts'] > 1 else ''}")
+    if cost["action"] in ("make", "restore", "reuse"):
+        screen.say(f"  Next: {command}")
+    elif cost["action"] == "ask":
+        screen.say(f"  Next: headway diff {artifact_id}{where}")
+
+
+def _few(ids: list[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

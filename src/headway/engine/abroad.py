@@ -1,0 +1,257 @@
+"""What other plans of the project have made, for those that require it: read, never run.
+
+A requirement of another plan, `users:UserModel`, is judged by the rules of its own plan. What is stale, failed or
+missing there blocks here, and names the command that makes it. Plans may require each other as long as no artifact ends
+up requiring itself. All walks are loops: plans may form chains of any length.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from headway.core.check import Problem, check_plan
+from headway.core.fingerprint import NOTHING
+from headway.core.graph import ArtifactGraph
+from headway.core.ids import foreign_name
+from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.state import Output, State
+from headway.errors import HeadwayError
+from headway.store import PlanStore
+
+if TYPE_CHECKING:
+    from headway.engine.judge import Judge
+
+
+class Found(NamedTuple):
+    """What a plan can have of another: outputs and their content, or why it cannot be used and what makes it."""
+
+    name: str
+    outputs: tuple[Output, ...] = ()
+    content: str = NOTHING
+    problem: str = ""
+    command: str = ""
+
+
+class Abroad:
+    """The other plans, as one judgement sees them."""
+
+    def __init__(self, store: PlanStore, judge_of: Callable[[State], Judge]) -> None:
+        self._store = store
+        self._judge_of = judge_of
+        self._found: dict[str, Found] = {}
+        self._errors: dict[str, HeadwayError] = {}
+        self.sizes: dict[str, int] = {}
+        """Of each plan's ledger, when it was read."""
+        self.judges: dict[str, Judge | None] = {}
+        self.judged: dict[str, list[str]] = {}
+
+    def get(self, name: str) -> Found | None:
+        """What stands behind a name; None if it is none of another plan's."""
+        known = self._found.get(name)
+        if known is None and foreign_name(name) is not None:
+            self._learn(name)
+            known = self._found[name]
+        return known
+
+    def _learn(self, name: str) -> None:
+        """Judge what it is, after everything that it rests on, in whatever plan."""
+        needs: dict[str, list[str]] = {}
+        queue = [name]
+        for node in queue:
+            if node not in needs:
+                needs[node] = self._needs(node)
+                queue += needs[node]
+        graph = ArtifactGraph(ArtifactSpec(id=node, requires=tuple(below)) for node, below in needs.items())
+        order = graph.depths()
+        for node in order:
+            if node not in self._found:
+                self._found[node] = self._judge(node)
+        for node in needs:
+            if node not in order:
+                self._found[node] = Found(node, problem="requires itself by way of other plans", command=_why(node))
+
+    def _needs(self, node: str) -> list[str]:
+        plan, artifact = _split(node)
+        judge = self._plan(plan)
+        if judge is None or artifact not in judge.state.artifacts or node in self._found:
+            return []
+        spec = judge.state.artifacts[artifact]
+        return [
+            f"{plan}:{r}" if r in judge.state.artifacts else r
+            for r in (*spec.requires, *judge.shared.after(artifact))
+            if r in judge.state.artifacts or foreign_name(r) is not None
+        ]
+
+    def _plan(self, plan: str) -> Judge | None:
+        if plan not in self.judges:
+            try:
+                folder = self._store.folder(plan)
+                self.sizes[plan] = _size(folder.path)
+                execution = folder.load()
+            except HeadwayError as error:
+                self._errors[plan] = error
+                execution = None
+            self.judges[plan] = self._judge_of(execution.state) if execution is not None else None
+        return self.judges[plan]
+
+    def _judge(self, node: str) -> Found:
+        plan, artifact = _split(node)
+        judge = self.judges[plan]
+        if judge is None:
+            error = self._errors.get(plan)
+            if error is not None:
+                return Found(node, problem=f"cannot be read: {error.message}", command="headway doctor")
+            return Found(node, problem=f"is missing: there is no plan {plan}", command="headway plans new FILE")
+        state = judge.state
+        if artifact not in state.artifacts:
+            problem = f"is missing: plan {plan} has no such artifact"
+            return Found(node, problem=problem, command=f"headway plans show {plan}")
+        reason = judge.again(artifact)
+        self.judged.setdefault(plan, []).append(artifact)
+        made = Found(node, judge.recorded(artifact), judge.content(artifact))
+        makes = "run" if state.artifacts[artifact].has_recipe else "claim"
+        command = f"headway {makes} {shlex.quote(artifact)} --plan-id {plan}"
+        if artifact in state.claims:
+            return made._replace(problem="is being made now", command=f"headway status --plan-id {plan}")
+        if not reason.fresh:
+            word = "failed" if artifact in state.failed else "is stale"
+            text = state.failed[artifact].error if artifact in state.failed else reason.text
+            return made._replace(problem=f"{word}: {text}", command=command)
+        return made
+
+
+def _size(folder: str) -> int:
+    try:
+        return os.path.getsize(os.path.join(folder, "ledger.jsonl"))
+    except OSError:
+        return 0
+
+
+def _split(node: str) -> tuple[str, str]:
+    plan, _, artifact = node.partition(":")
+    return plan, artifact
+
+
+def _why(node: str) -> str:
+    plan, artifact = _split(node)
+    return f"headway why {shlex.quote(artifact)} --plan-id {plan}"
+
+
+# What is wrong with a plan beside others.
+
+
+def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, list[Problem]]:
+    """The plan with each plain name of another plan's artifact in full, and the names that could be of several."""
+    own = {spec.id for spec in plan.artifacts}
+    plain = {
+        r for spec in plan.artifacts for r in spec.requires if r not in own and foreign_name(r) is None and r.strip()
+    }
+    if not plain:
+        return plan, []
+    owners: dict[str, list[str]] = {}
+    for other in store.list_recent(None):
+        if other.plan_id != plan_id:
+            for name in plain & other.state.artifacts.keys():
+                owners.setdefault(name, []).append(other.plan_id)
+    full = {name: f"{plans[0]}:{name}" for name, plans in owners.items() if len(plans) == 1}
+    problems = [
+        Problem(
+            code="plan.ambiguous",
+            message=f"artifact {spec.id} requires {r}, which {_several(owners[r])} have",
+            artifact=spec.id,
+            key="requires",
+            value=r,
+            hint=f"say which: {min(owners[r])}:{r}",
+        )
+        for spec in plan.artifacts
+        for r in spec.requires
+        if len(owners.get(r, ())) > 1
+    ]
+    specs = tuple(
+        msgspec.structs.replace(spec, requires=tuple(sorted({full.get(r, r) for r in spec.requires})))
+        if any(r in full for r in spec.requires)
+        else spec
+        for spec in plan.artifacts
+    )
+    return msgspec.structs.replace(plan, artifacts=specs), problems
+
+
+def _several(plans: list[str]) -> str:
+    shown = sorted(plans)[:4]
+    return f"plans {', '.join(shown[:-1])} and {shown[-1]}" + (f" and {len(plans) - 4} more" if len(plans) > 4 else "")
+
+
+def check_beside_others(plan: PlanSpec, plan_id: str, store: PlanStore) -> list[Problem]:
+    """Every problem of a plan, those with other plans included."""
+    full, ambiguous = resolved(plan, plan_id, store)
+    doubtful = {(p.artifact, p.value) for p in ambiguous}
+    found = [p for p in check_plan(full) if p.code != "plan.missing" or (p.artifact, p.value) not in doubtful]
+    return [*found, *ambiguous, *_problems_across(full, plan_id, store)]
+
+
+def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator[Problem]:
+    own = {spec.id: spec for spec in plan.artifacts}
+    starts: list[str] = []
+    for spec in plan.artifacts:
+        for r in spec.requires:
+            name = foreign_name(r) if r not in own else None
+            if name is None:
+                continue
+            if name[0] == plan_id:
+                yield Problem(
+                    code="plan.itself",
+                    message=f"artifact {spec.id} requires {r}, which names this plan itself",
+                    artifact=spec.id,
+                    key="requires",
+                    value=r,
+                    hint=f"write {name[1]}",
+                )
+            else:
+                starts.append(spec.id)
+    if starts:
+        yield from _cycles(own, starts, plan_id, store)
+
+
+def _cycles(own: dict[str, ArtifactSpec], starts: list[str], plan_id: str, store: PlanStore) -> Iterator[Problem]:
+    """Circles that lead through other plans and back. What cannot be read there leads nowhere."""
+    plans: dict[str, dict[str, ArtifactSpec]] = {plan_id: own}
+    needs: dict[str, tuple[str, ...]] = {}
+    queue = [f"{plan_id}:{a}" for a in dict.fromkeys(starts)]
+    for node in queue:
+        if node in needs:
+            continue
+        plan, artifact = _split(node)
+        if plan not in plans:
+            plans[plan] = _structure(plan, store)
+        spec = plans[plan].get(artifact)
+        names = spec.requires if spec is not None else ()
+        needs[node] = below = tuple(
+            f"{plan}:{r}" if r in plans[plan] else r for r in names if r in plans[plan] or foreign_name(r) is not None
+        )
+        queue += below
+    for cycle in ArtifactGraph(ArtifactSpec(id=n, requires=below) for n, below in needs.items()).cycles():
+        mine = [node for node in cycle if _split(node)[0] == plan_id]
+        if len(mine) == len(cycle) or not mine:
+            continue
+        at = cycle.index(mine[0])
+        yield Problem(
+            code="plan.cycle",
+            message=f"artifacts of several plans require each other in a cycle: {' → '.join((*cycle, cycle[0]))}",
+            artifact=_split(mine[0])[1],
+            key="requires",
+            value=cycle[at - 1],
+            hint="remove one of these requirements, or merge the artifacts",
+        )
+
+
+def _structure(plan: str, store: PlanStore) -> dict[str, ArtifactSpec]:
+    try:
+        execution = store.folder(plan).load()
+    except HeadwayError:
+        return {}
+    return execution.state.artifacts if execution is not None else {}

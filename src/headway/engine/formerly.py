@@ -1,0 +1,118 @@
+"""What was asked for when an artifact was last made, so that a change can be named by what changed, in its own words.
+
+Reads a ledger once, and only when a spec or a recipe differs: completions hold digests, not texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headway.core.events import ArtifactCompleted, OutputAccepted
+from headway.core.fingerprint import SPEC_FIELDS, command_values
+from headway.core.freshness import Reason
+from headway.core.plan import ArtifactSpec, Settings
+from headway.core.state import State
+from headway.errors import HeadwayError
+from headway.store import PlanFolder
+
+NAMEABLE = frozenset({"spec_changed", "recipe_changed"})
+
+
+class Former(NamedTuple):
+    """An artifact and its plan's settings, as they were when it was made."""
+
+    spec: ArtifactSpec
+    settings: Settings
+
+
+class Formerly:
+    """What the artifacts of one plan were when they were last made."""
+
+    def __init__(self, folder: PlanFolder, state: State) -> None:
+        self._folder = folder
+        self._state = state
+        self._known: dict[str, Former] | None = None
+
+    def name(self, reason: Reason, spec: ArtifactSpec, settings: Settings) -> Reason:
+        """The same reason, by the key that changed, with its old and its new value."""
+        former = self._of(spec.id)
+        if former is None:
+            return reason
+        found = (
+            _named_spec(former.spec, spec) if reason.code == "spec_changed" else _named_recipe(former, spec, settings)
+        )
+        if found is None:
+            return reason
+        subject, was, now = found
+        return Reason(reason.code, subject, was or reason.was, now or reason.now)
+
+    def _of(self, artifact_id: str) -> Former | None:
+        if self._known is None:
+            self._known = self._read()
+        return self._known.get(artifact_id)
+
+    def _read(self) -> dict[str, Former]:
+        """One pass over the ledger; what cannot be read cannot be named, and nothing else depends on it."""
+        wanted = {done.seq: artifact_id for artifact_id, done in self._state.completed.items() if done.seq}
+        found: dict[str, Former] = {}
+        try:
+            for state, record in self._folder.states(max(wanted, default=0)):
+                artifact_id = wanted.get(record.seq)
+                event = record.event
+                if artifact_id is None or not isinstance(event, (ArtifactCompleted, OutputAccepted)):
+                    continue
+                if event.id == artifact_id:  # of an imported plan the numbers are another ledger's
+                    found[artifact_id] = Former(state.artifacts[artifact_id], state.settings)
+        except HeadwayError:
+            return found
+        return found
+
+
+def _named_spec(was: ArtifactSpec, now: ArtifactSpec) -> tuple[str, str, str] | None:
+    for field in SPEC_FIELDS:
+        old, new = getattr(was, field), getattr(now, field)
+        if old != new:
+            return field, words(old), words(new)
+    return None
+
+
+def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tuple[str, str, str] | None:
+    """The first part of a recipe that differs: what the plan says comes before what it names."""
+    was = former.spec
+    for field in ("run", "make", "version"):
+        old, new = getattr(was, field), getattr(spec, field)
+        if old != new:
+            return field, words(old), words(new)
+    before, after = _values(was, former.settings), _values(spec, settings)
+    for name in {**after, **before}:
+        if before.get(name) != after.get(name):
+            return name, words(before.get(name)), words(after.get(name))
+    declared = (*settings.env, *spec.env)
+    if set(declared) != {*former.settings.env, *was.env}:
+        return "env", words((*former.settings.env, *was.env)), words(declared)
+    if spec.make and not spec.version:
+        return ("code or a variable of env:" if declared else "code"), "", ""
+    return ("a variable of env:", "", "") if declared else None
+
+
+def _values(spec: ArtifactSpec, settings: Settings) -> Mapping[str, Any]:
+    if spec.run:
+        return command_values(spec, settings)
+    return {
+        **{f"args.{name}": value for name, value in spec.args.items()},
+        **{f"vars.{name}": value for name, value in settings.vars.items()},
+    }
+
+
+def words(value: Any) -> str:
+    """A value of a plan as somebody would write it."""
+    if value is None or value in ("", (), []):
+        return "nothing"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,117 @@
+"""What a function prints belongs to its attempt, not to the screen of whoever runs it.
+
+While functions run, sys.stdout and sys.stderr tell by their context who writes: a function's words are kept, up to a
+limit, and everybody else's go where they always went. Context is carried into a function's tasks and its timeout
+thread. Threads that it starts itself, and what it writes past Python, are not its words any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from headway.engine.recipes.command import Kept
+
+
+class Prints:
+    """What one attempt wrote, by stream."""
+
+    __slots__ = ("_heard", "_kept")
+
+    def __init__(self, heard: Callable[[bytes], None] | None = None) -> None:
+        self._kept: dict[str, Kept] = {}
+        self._heard = heard
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def add(self, name: str, text: str) -> None:
+        """Keep it, as far as there is room."""
+        kept = self._kept.get(name)
+        if kept is None:
+            kept = self._kept[name] = Kept()
+        data = text.encode("utf-8", "replace")
+        kept.add(data)
+        if self._heard is not None:
+            self._heard(data)
+
+    def bytes(self, name: str) -> bytes:
+        """What was written to this stream."""
+        kept = self._kept.get(name)
+        return kept.bytes() if kept is not None else b""
+
+
+Result = TypeVar("Result")
+_writer: ContextVar[Prints | None] = ContextVar("headway_prints", default=None)
+_lock = threading.Lock()
+_listeners: list[object] = []
+
+
+class _Stream:
+    """A stream that knows who writes."""
+
+    def __init__(self, real: Any, name: str) -> None:
+        self._real = real
+        self._name = name
+        self._process = os.getpid()
+
+    def write(self, text: str) -> int:
+        prints = _writer.get()
+        if prints is None or os.getpid() != self._process:  # in a process that a function forked, nobody would read it
+            written: int = self._real.write(text)
+            return written
+        prints.add(self._name, text)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def kept_prints(call: Callable[[], Result], heard: Callable[[bytes], None] | None = None) -> tuple[Result, Prints]:
+    """What a call returns, and what it printed meanwhile, told to `heard` at once. Cheap while all is in place."""
+    prints = Prints(heard)
+    token = _writer.set(prints)
+    try:
+        if not _listeners:
+            with listening():
+                return call(), prints
+        if not (isinstance(sys.stdout, _Stream) and isinstance(sys.stderr, _Stream)):
+            _put_in_place()  # somebody has put a stream of their own before ours since
+        return call(), prints
+    finally:
+        _writer.reset(token)
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Have the streams tell who writes: put in place for the first who asks, and taken away after the last."""
+    me = object()
+    with _lock:
+        _listeners.append(me)
+    _put_in_place()
+    try:
+        yield
+    finally:
+        with _lock:
+            _listeners.remove(me)
+            for name in ("stdout", "stderr") if not _listeners else ():
+                stream = getattr(sys, name)
+                if isinstance(stream, _Stream):
+                    setattr(sys, name, stream._real)
+
+
+def _put_in_place() -> None:
+    with _lock:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is not None and not isinstance(stream, _Stream):
+                setattr(sys, name, _Stream(stream, name))

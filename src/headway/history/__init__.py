@@ -1,0 +1,1 @@
+"""What was ever done in a project: goals, what they made, what depends on it. Derived from ledgers; decides nothing."""

@@ -1,0 +1,304 @@
+"""One goal as history sees it: what a plan's state comes to, and the edges that follow from it.
+
+Knows states and shapes; files only through what it is given to ask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+
+from headway.core.ids import hash_goal
+from headway.core.lifecycle import is_done, progress, statuses
+from headway.core.plan import ArtifactSpec
+from headway.core.state import ArtifactStatus, Completion, Output, State
+from headway.history.imports import LARGEST, Files, imported_files
+from headway.history.shapes import (
+    TITLE,
+    VERSION,
+    Edge,
+    EdgeType,
+    GoalDetail,
+    ManifestEntry,
+    Metrics,
+    NodeStatus,
+    Task,
+    task_id,
+)
+from headway.projections.saved_execution import SavedExecution, content_hash
+
+Read = Callable[[Output], "bytes | None"]
+"""The bytes of an output, if they are still to be had."""
+
+READ_AT_ONCE = 1000
+"""So many new Python sources are read for their imports at one time; the rest follows with the next write."""
+
+_GOALS: dict[str, NodeStatus] = {
+    "draft": "planned",
+    "in_progress": "running",
+    "replanning": "running",
+    "paused": "ready",
+    "complete": "complete",
+    "failed": "failed",
+    "closed": "blocked",
+}
+_TASKS: dict[ArtifactStatus, NodeStatus] = {
+    "in_progress": "running",
+    "complete": "complete",
+    "skipped": "complete",
+    "failed": "failed",
+    "blocked": "blocked",
+}
+
+
+class Projector:
+    """Turns plans into goals of the history."""
+
+    def __init__(self, root: str, read: Read) -> None:
+        self._root = root
+        self._read = read
+
+    def detail(
+        self,
+        execution: SavedExecution,
+        *,
+        size: int,
+        crashed: bool = False,
+        before: GoalDetail | None = None,
+        earlier: Iterable[str] = (),
+    ) -> GoalDetail:
+        """The goal as of this state. What `before` knew of sources that have not changed is not read again."""
+        state = execution.state
+        done, total = progress(state)
+        skipped = len(state.skipped)
+        known = {task.id: task for task in before.tasks} if before is not None else {}
+        earlier_goals = list(earlier) or (list(before.earlier_goals) if before is not None else [])
+        if before is not None and before.description != state.goal and before.description not in earlier_goals:
+            earlier_goals.append(before.description)
+        return GoalDetail(
+            version=VERSION,
+            id=state.plan_id,
+            title=title_of(state.goal),
+            description=state.goal,
+            status="failed" if crashed else goal_status(state, done == total),
+            created_at=state.created_at,
+            updated_at=state.updated_at,
+            completed_at=completed_at(state) if goal_status(state, done == total) == "complete" else None,
+            crash_recovery=crashed,
+            open_run=has_open_run(state),
+            closed_at=state.closed,
+            goal_hash=hash_goal(state.goal),
+            seq=execution.position.seq,
+            size=size,
+            earlier_goals=earlier_goals,
+            learnings=[learning.text for learning in state.learnings],
+            metrics=Metrics(
+                duration_seconds=sum(c.ms for c in state.completed.values()) / 1000,
+                tasks_completed=done - skipped,
+                tasks_skipped=skipped,
+                tasks_failed=len(state.failed),
+                tasks_total=total,
+            ),
+            tasks=self._tasks(state, known, crashed=crashed),
+        )
+
+    def _tasks(self, state: State, known: dict[str, Task], *, crashed: bool) -> list[Task]:
+        status = statuses(state)
+        tasks = [_task(state, spec, status[a], crashed=crashed) for a, spec in state.artifacts.items()]
+        sources = [task for task in tasks if task.produces and any(p.endswith(".py") for p in task.produces)]
+        new = []
+        for task in sources:
+            old = known.get(task.id)
+            if old is not None and old.content_hash == task.content_hash and old.imports is not None:
+                task.imports = old.imports
+            else:
+                new.append(task)
+        if new:
+            files = Files(self._root, {path for spec in state.artifacts.values() for path in spec.produces})
+            for task in new[:READ_AT_ONCE]:
+                task.imports = self._imports(state.completed[task.id], files, known.get(task.id))
+        return tasks
+
+    def _imports(self, done: Completion, files: Files, old: Task | None) -> list[str]:
+        found: set[str] = set()
+        for output in done.outputs:
+            if output.path.endswith(".py") and output.size <= LARGEST:
+                data = self._read(output)
+                if data is None:  # its bytes are nowhere any more: what was once seen stands
+                    return list(old.imports or ()) if old is not None else []
+                found.update(imported_files(output.path, data.decode("utf-8", "replace"), files.exists))
+        return sorted(found)
+
+
+def goal_status(state: State, all_done: bool) -> NodeStatus:
+    if state.closed:
+        return "complete" if all_done and state.artifacts else "blocked"
+    return _GOALS[state.status]
+
+
+def has_open_run(state: State) -> bool:
+    """Its newest run has no end yet."""
+    return state.run is not None and state.run.status == "running"
+
+
+def completed_at(state: State) -> str:
+    ends = [done.at for done in state.completed.values()] + [skip.at for skip in state.skipped.values()]
+    return max(ends, default=state.updated_at)
+
+
+def title_of(goal: str) -> str:
+    """The goal in a line. Titles are shown and never compared: two goals may begin with the same words."""
+    line = " ".join(goal.split())
+    return line if len(line) <= TITLE else line[: TITLE - 1] + "…"
+
+
+def _task(state: State, spec: ArtifactSpec, status: ArtifactStatus, *, crashed: bool) -> Task:
+    artifact_id = spec.id
+    skip = state.skipped.get(artifact_id)
+    done = state.completed.get(artifact_id) if skip is None else skip.last
+    failure = state.failed.get(artifact_id)
+    shown: NodeStatus | None = _TASKS.get(status)
+    if shown is None or (crashed and shown == "running"):
+        open_ = any(r in state.artifacts and not is_done(state, r) for r in spec.requires)
+        shown = "planned" if open_ else "ready"
+    task = Task(
+        id=artifact_id,
+        status=shown,
+        produces=[],
+        content_hash=None,
+        requires=list(spec.requires),
+        description=spec.description,
+        contract=spec.contract,
+        category=spec.domain_type or spec.milestone,
+        sources=[s for s in spec.sources if not s.startswith(".headway/")] if spec.sources else [],
+        skipped=skip is not None,
+        error=failure.error if failure is not None else "",
+    )
+    if done is not None:
+        outputs = done.outputs
+        task.produces = [output.path or f"{state.plan_id}:{artifact_id}#text" for output in outputs]
+        task.content_hash = content_hash(done)
+        if len(outputs) > 1:
+            task.hashes = [output.digest[:16] for output in outputs]
+        task.type = spec.domain_type or (_type_of(outputs[0]) if outputs else "text")
+        if done.integrates:
+            task.integrates = {kind: list(names) for kind, names in done.integrates.items()}
+        task.completed_at = done.at
+        task.how = done.how
+        task.note = done.note
+        task.ms = done.ms
+        task.verified = done.verified
+    return task
+
+
+def _type_of(output: Output) -> str:
+    path = output.path
+    if not path:
+        return "text"
+    if output.kind == "tree":
+        return "folder"
+    name, dot, suffix = path[path.rfind("/") + 1 :].rpartition(".")
+    return ("python_module" if suffix == "py" else suffix) if dot and name else "file"
+
+
+# Edges.
+
+
+def edges_of(goal: GoalDetail) -> Iterator[Edge]:
+    """The edges that a goal brings: what depends on what, what produces what, what is integrated with what."""
+    own = {task.id for task in goal.tasks}
+    for task in goal.tasks:
+        yield from _edges_of_task(goal, task, own)
+
+
+def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge]:
+    node, ts = task_id(goal.id, task.id), task.completed_at or goal.created_at
+    for required in task.requires:
+        source = task_id(goal.id, required) if required in own else required
+        yield _edge("dependency", source, node, goal.created_at, goal.id)
+    for path in task.sources:
+        yield _edge("dependency", path, node, goal.created_at, goal.id)
+    for path in task.produces:
+        yield _edge("produces", node, path, ts, goal.id)
+    for path in task.imports or ():
+        for target in task.produces:
+            if target.endswith(".py") and target != path:
+                yield _edge("integrates", path, target, ts, goal.id, kind="import", verified=True)
+    for kind, names in task.integrates.items():
+        for name in names:
+            source = task_id(goal.id, name) if name in own else name
+            yield _edge("integrates", source, node, ts, goal.id, kind=kind, verified=task.verified)
+
+
+def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge], list[Edge]]:
+    """Edges that came and edges that went. Tasks that are as they were are not looked into."""
+    was = {task.id: task for task in before.tasks} if before is not None else {}
+    own_before, own_now = set(was), {task.id for task in now.tasks}
+    same_names = own_before == own_now
+    came: dict[str, Edge] = {}
+    went: dict[str, Edge] = {}
+    for task in now.tasks:
+        old = was.pop(task.id, None)
+        if old is not None and same_names and _ties(old) == _ties(task):
+            continue
+        came.update((edge.id, edge) for edge in _edges_of_task(now, task, own_now))
+        if old is not None and before is not None:
+            went.update((edge.id, edge) for edge in _edges_of_task(before, old, own_before))
+    for old in was.values():
+        went.update((edge.id, edge) for edge in _edges_of_task(before, old, own_before) if before is not None)  # type: ignore[arg-type]  # `was` is empty then
+    return [e for i, e in came.items() if i not in went], [e for i, e in went.items() if i not in came]
+
+
+def _ties(task: Task) -> tuple[object, ...]:
+    return (task.requires, task.produces, task.sources, task.imports, task.integrates)
+
+
+def temporal_edge(earlier: str, later: str, ts: str) -> Edge:
+    """The goal that was begun before this one."""
+    return _edge("temporal", earlier, later, ts, later)
+
+
+def _edge(
+    kind_of: EdgeType, source: str, target: str, ts: str, goal: str, *, kind: str = "", verified: bool | None = None
+) -> Edge:
+    name = f"{kind_of}\0{kind}\0{source}\0{target}\0{goal}"
+    edge_id = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return Edge(
+        id=edge_id, source=source, target=target, type=kind_of, ts=ts, kind=kind, verified=verified, goal_id=goal
+    )
+
+
+def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[str]:
+    """The nodes that a task builds on, of whatever kind."""
+    for name in (*task.requires, *(n for names in task.integrates.values() for n in names)):
+        yield task_id(goal.id, name) if name in own else name
+    yield from task.sources
+    yield from task.imports or ()
+
+
+# What it made.
+
+
+def path_of(task: Task) -> str | None:
+    """The first file of a task; None if it is a text."""
+    return next((path for path in task.produces if not path.endswith("#text")), None)
+
+
+def manifest_of(goal: GoalDetail) -> Iterator[tuple[str, ManifestEntry]]:
+    """What a goal made, by node."""
+    for task in goal.tasks:
+        for path, found in zip(task.produces, task.hashes or [task.content_hash or ""], strict=False):
+            yield (
+                path,
+                ManifestEntry(
+                    id=task.id,
+                    path=None if path.endswith("#text") else path,
+                    type=task.type or "file",
+                    created_by=goal.id,
+                    content_hash=found,
+                    last_modified=task.completed_at,
+                    used_by=[],
+                    task=task_id(goal.id, task.id),
+                    goals=[goal.id],
+                ),
+            )

@@ -1,0 +1,198 @@
+"""Finding things again: full-text search over goals, artifacts, contracts, failures and learnings.
+
+An index in cache.sqlite (FTS5), brought up to date by whoever searches, goal by goal; deleted, it is made again. Where
+the cache cannot be written, the same is done in memory. What counts is always the goals, and behind them the ledgers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from headway.errors import HeadwayError, UsageError
+from headway.history.dag import Dag
+from headway.history.goals import path_of
+from headway.history.shapes import GoalDetail, task_id
+
+SCHEMA = "1"
+TABLES = (
+    "CREATE TABLE dag_meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
+    "CREATE TABLE dag_goals (goal TEXT PRIMARY KEY, seq INT, size INT, state TEXT) WITHOUT ROWID",
+    "CREATE TABLE dag_rows (id INTEGER PRIMARY KEY, goal, kind, node, path, status, at, ms INT, text)",
+    "CREATE INDEX dag_rows_goal ON dag_rows (goal)",
+    "CREATE VIRTUAL TABLE dag_text USING fts5 (name, text, tokenize='unicode61 remove_diacritics 2')",
+    f"INSERT INTO dag_meta VALUES ('schema', '{SCHEMA}')",
+)
+RANKED = 4000
+"""More matches than this are not put in order of how well they match: a word that is everywhere tells nothing."""
+
+_WORD = re.compile(r"\w+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./:]+")
+
+
+class Hit(NamedTuple):
+    """Something that was found: what kind of thing, of which goal, and the words that matched."""
+
+    kind: str
+    goal: str
+    node: str
+    path: str
+    status: str
+    at: str
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """The same for machines."""
+        return self._asdict()
+
+
+class Search:
+    """Searches the history of one project."""
+
+    def __init__(self, dag: Dag) -> None:
+        self._dag = dag
+
+    def find(self, text: str, *, kind: str = "", limit: int = 20) -> list[Hit]:
+        """What matches all of these words, or beginnings of words; the best first, or the newest of very many."""
+        query = _query(text)
+        if not query:
+            raise UsageError("There is nothing to search for", hint="headway dag search WORD…", code="search.empty")
+        with closing(self._current()) as db:
+            (count,) = db.execute("SELECT count(*) FROM dag_text WHERE dag_text MATCH ?", (query,)).fetchone()
+            order = "bm25(dag_text, 4.0, 1.0), r.at DESC, r.id" if count <= RANKED else "t.rowid DESC"
+            rows = db.execute(
+                "SELECT r.kind, r.goal, r.node, r.path, r.status, r.at, r.text FROM dag_text t JOIN dag_rows r"
+                " ON r.id = t.rowid WHERE dag_text MATCH ? AND (? = '' OR r.kind = ?)"
+                f" ORDER BY {order} LIMIT ?",
+                (query, kind, kind, limit),
+            ).fetchall()
+        return [Hit(*row) for row in rows]
+
+    def totals(self) -> dict[str, Any]:
+        """Figures over all goals: how many of which status, what they took, by month, and what failed most."""
+        with closing(self._current()) as db:
+            by_status = db.execute("SELECT status, count(*) FROM dag_rows WHERE kind='goal' GROUP BY 1 ORDER BY 1")
+            months = db.execute(
+                "SELECT substr(at, 1, 7), count(*), sum(ms) FROM dag_rows WHERE kind='goal' GROUP BY 1 ORDER BY 1"
+            )
+            artifacts = db.execute("SELECT status, count(*), sum(ms) FROM dag_rows WHERE kind='artifact' GROUP BY 1")
+            failures = db.execute(
+                "SELECT text, count(*), count(DISTINCT goal) FROM dag_rows WHERE kind='failure'"
+                " GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10"
+            )
+            return {
+                "goals": dict(by_status.fetchall()),
+                "months": [{"month": m, "goals": n, "ms": ms or 0} for m, n, ms in months],
+                "artifacts": {status: {"count": n, "ms": ms or 0} for status, n, ms in artifacts},
+                "failures": [{"error": text, "count": n, "goals": g} for text, n, g in failures],
+            }
+
+    def _current(self) -> sqlite3.Connection:
+        """The index, with every goal in it as it is now."""
+        db = self._open()
+        try:
+            self._bring_up_to_date(db)
+        except sqlite3.Error:  # locked by others, read-only, or not a database: memory does as well
+            db.close()
+            db = _prepared(sqlite3.connect(":memory:", isolation_level=None))
+            self._bring_up_to_date(db)
+        return db
+
+    def _open(self) -> sqlite3.Connection:
+        path = os.path.join(self._dag.home, "cache.sqlite")
+        if not os.path.isdir(self._dag.home):
+            return _prepared(sqlite3.connect(":memory:", isolation_level=None))
+        db = sqlite3.connect(path, timeout=5, isolation_level=None)
+        try:
+            return _prepared(db)
+        except sqlite3.Error:
+            db.close()
+            return _prepared(sqlite3.connect(":memory:", isolation_level=None))
+
+    def _bring_up_to_date(self, db: sqlite3.Connection) -> None:
+        wanted = {e.id: (e.seq, e.size, _state(e.status, e.gone)) for e in self._dag.index().goals}
+        rows = db.execute("SELECT goal, seq, size, state FROM dag_goals").fetchall()
+        known = {goal: (seq, size, state) for goal, seq, size, state in rows}
+        changed = [goal for goal, position in wanted.items() if known.get(goal) != position]
+        gone = [goal for goal in known if goal not in wanted]
+        if not changed and not gone:
+            return
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for goal in (*changed, *gone):
+                _forget(db, goal)
+            for goal in changed:
+                self._take_in(db, goal, wanted[goal])
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+
+    def _take_in(self, db: sqlite3.Connection, goal_id: str, position: tuple[int, int, str]) -> None:
+        try:
+            goal = self._dag.goal(goal_id)
+        except HeadwayError:
+            return
+        (newest,) = db.execute("SELECT coalesce(max(id), 0) FROM dag_rows").fetchone()
+        rows = [(number, *row) for number, row in enumerate(_rows(goal), newest + 1)]
+        db.executemany("INSERT INTO dag_rows VALUES (?,?,?,?,?,?,?,?,?)", rows)
+        names = [(row[0], _words(f"{row[3]} {row[4]}"), row[8]) for row in rows]
+        db.executemany("INSERT INTO dag_text (rowid, name, text) VALUES (?,?,?)", names)
+        db.execute("INSERT OR REPLACE INTO dag_goals VALUES (?,?,?,?)", (goal_id, *position))
+
+
+def _state(status: str, gone: bool) -> str:
+    return f"{status} gone" if gone else status
+
+
+def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
+    db.execute("PRAGMA synchronous=OFF")
+    if not _is_ours(db):
+        db.execute("BEGIN IMMEDIATE")
+        if not _is_ours(db):  # nobody else was faster
+            for table in ("dag_text", "dag_rows", "dag_goals", "dag_meta"):
+                db.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in TABLES:
+                db.execute(statement)
+        db.execute("COMMIT")
+    return db
+
+
+def _is_ours(db: sqlite3.Connection) -> bool:
+    there = db.execute("SELECT 1 FROM sqlite_master WHERE name='dag_meta'").fetchone()
+    return there is not None and db.execute("SELECT value FROM dag_meta WHERE name='schema'").fetchone() == (SCHEMA,)
+
+
+def _forget(db: sqlite3.Connection, goal: str) -> None:
+    db.execute("DELETE FROM dag_text WHERE rowid IN (SELECT id FROM dag_rows WHERE goal = ?)", (goal,))
+    db.execute("DELETE FROM dag_rows WHERE goal = ?", (goal,))
+    db.execute("DELETE FROM dag_goals WHERE goal = ?", (goal,))
+
+
+def _rows(goal: GoalDetail) -> Iterator[tuple[str, str, str, str, str, str, int, str]]:
+    ms = round(goal.metrics.duration_seconds * 1000)
+    for text in (goal.description, *goal.earlier_goals):
+        yield goal.id, "goal", goal.id, "", goal.status, goal.created_at, ms, text
+    for text in goal.learnings:
+        yield goal.id, "learning", goal.id, "", goal.status, goal.updated_at, 0, text
+    for task in goal.tasks:
+        node, path, at = task_id(goal.id, task.id), path_of(task) or "", task.completed_at or goal.created_at
+        yield goal.id, "artifact", node, path, task.status, at, task.ms, task.description
+        if task.contract:
+            yield goal.id, "contract", node, path, task.status, at, 0, task.contract
+        if task.error:
+            yield goal.id, "failure", node, path, task.status, goal.updated_at, 0, task.error
+
+
+def _words(name: str) -> str:
+    """A name and its parts: `UserModel` is found by `user`, too."""
+    return f"{name} {' '.join(_HUMP.split(name))}"
+
+
+def _query(text: str) -> str:
+    """Every word as a beginning, all of them wanted: what people type is never read as a language."""
+    return " ".join(f'"{word}"*' for word in _WORD.findall(text.replace("_", " ")))

@@ -1,0 +1,333 @@
+"""Reading back what was made: an attempt with what it left and printed, and how two of them differ. Writes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from headway.core.events import ArtifactCompleted, ArtifactFailed, EditPreserved, OutputAccepted, Record
+from headway.core.state import Output
+from headway.errors import BlobDamaged, NotFound, UsageError
+from headway.files.blobs import Blobs
+from headway.files.observe import Observer
+from headway.files.outputs import members
+from headway.work import Meant, Work
+
+LONGEST = 2 * 1024 * 1024
+"""Texts above this size are compared as a whole, not line by line."""
+
+Stream = Literal["output", "stdout", "stderr"]
+ASIDE = "set aside"
+"""No attempt: what somebody wrote at an output path, kept before it was overwritten."""
+
+ENDS = (ArtifactCompleted, ArtifactFailed, OutputAccepted)
+
+
+class Attempt(NamedTuple):
+    """One attempt at an artifact, by the event that ended it."""
+
+    artifact: str
+    seq: int
+    at: str
+    by: str
+    how: str
+    outputs: tuple[Output, ...]
+    ms: int = 0
+    attempts: int = 1
+    error: str = ""
+    note: str = ""
+    stdout: str = ""
+    stderr: str = ""
+
+
+class Piece(NamedTuple):
+    """Some bytes to look at: where they stood, what they are, and whether they can still be read."""
+
+    path: str
+    digest: str
+    size: int
+    kind: str
+    data: bytes | None
+
+    @property
+    def text(self) -> str | None:
+        """The same as text, or None: it is binary, a folder, or gone."""
+        if self.data is None or self.kind == "tree" or b"\0" in self.data[:8192]:
+            return None
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    @property
+    def what(self) -> str:
+        """Why it is not shown as text."""
+        if self.data is None:
+            return "its bytes are not stored any more"
+        return "a folder" if self.kind == "tree" else "binary"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines: text where it is text."""
+        return {
+            "path": self.path,
+            "digest": self.digest,
+            "size": self.size,
+            "kind": self.kind,
+            "stored": self.data is not None,
+            "text": self.text,
+        }
+
+
+class Shown(NamedTuple):
+    """An attempt, and all that is left to see of it."""
+
+    attempt: Attempt
+    outputs: list[Piece]
+    stdout: Piece | None
+    stderr: Piece | None
+    others: list[int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `show --json`."""
+        found = self.attempt._asdict()
+        return {
+            **found,
+            "outputs": [piece.to_dict() for piece in self.outputs],
+            "stdout": self.stdout.to_dict() if self.stdout else None,
+            "stderr": self.stderr.to_dict() if self.stderr else None,
+            "other_attempts": self.others,
+        }
+
+
+class Delta(NamedTuple):
+    """How one path differs: lines of a unified diff, or a sentence where lines make no sense."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+    lines: list[str]
+    note: str = ""
+
+
+class Compared(NamedTuple):
+    """An artifact against an earlier completion of it. `to` is 0 for what is on disk."""
+
+    artifact: str
+    since: int
+    to: int
+    deltas: list[Delta]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `diff --json`."""
+        found = [{**delta._asdict(), "diff": "\n".join(delta.lines)} for delta in self.deltas]
+        for delta in found:
+            del delta["lines"]
+        return {"artifact": self.artifact, "since": self.since, "to": self.to, "changes": found}
+
+
+class Reading:
+    """Reads back the attempts of one project's plans."""
+
+    def __init__(self, work: Work) -> None:
+        self._project = work.project
+        self._session = work.session
+        self._root = work.project.root
+        self._blobs: Blobs = work.project.blobs
+
+    def show(self, meant: Meant, word: str, *, at: int | None = None) -> Shown:
+        """The newest attempt at an artifact, or the newest as of an event."""
+        artifact_id, attempts = self._attempts(meant, word, at)
+        attempts = [a for a in attempts if a.how != ASIDE or a.seq == at]
+        if not attempts:
+            raise NotFound(
+                f"Nothing was ever made of {artifact_id}" + (f" up to event {at}" if at else ""),
+                hint=f"headway why {artifact_id}",
+                code="attempt.none",
+            )
+        attempt = attempts[-1]
+        return Shown(
+            attempt,
+            [self._piece(output) for output in attempt.outputs],
+            self._printed("stdout", attempt.stdout),
+            self._printed("stderr", attempt.stderr),
+            [other.seq for other in attempts[:-1]],
+        )
+
+    def diff(self, meant: Meant, word: str, *, at: int | None = None, to: int | None = None) -> Compared:
+        """What is on disk (or was made by event `to`) against an earlier completion: as of `at`, else one that differs.
+
+        Where the disk holds something else than was last recorded, that is the difference: somebody edited it.
+        """
+        artifact_id, attempts = self._attempts(meant, word, to)
+        known = [a for a in attempts if a.how != "failed" and a.outputs]
+        if not known:
+            raise NotFound(
+                f"There is no earlier output of {artifact_id}", hint=f"headway show {artifact_id}", code="diff.none"
+            )
+        newest = next((a for a in reversed(known) if a.how != ASIDE), known[-1]).outputs
+        now = newest if to is not None else self._on_disk(newest)
+        earlier = self._earlier(artifact_id, known, now, at)
+        seq = known[-1].seq if to is not None else 0
+        return Compared(artifact_id, earlier.seq, seq, list(self._deltas(earlier.outputs, now)))
+
+    def _earlier(self, artifact_id: str, known: Sequence[Attempt], now: Sequence[Output], at: int | None) -> Attempt:
+        if at is not None:
+            found = [attempt for attempt in known if attempt.seq <= at]
+        else:
+            digests = [output.digest for output in now]
+            found = [
+                attempt for attempt in known if attempt.how != ASIDE and [o.digest for o in attempt.outputs] != digests
+            ]
+        if found:
+            return found[-1]
+        if at is None:
+            return known[-1]
+        raise NotFound(
+            f"There is no output of {artifact_id} as of event {at}",
+            facts={"recorded at": ", ".join(f"event {attempt.seq}" for attempt in known[-5:])},
+            hint=f"headway log shows what was made, and when; headway diff {artifact_id} --at SEQ",
+            code="diff.none",
+        )
+
+    # Attempts.
+
+    def _attempts(self, meant: Meant, word: str, at: int | None) -> tuple[str, list[Attempt]]:
+        state = self._project.show(meant.plan_id, at=at).state
+        found = self._session.resolve(state, [word])
+        if len(found) > 1:
+            raise UsageError(
+                f"{word} names {len(found)} artifacts",
+                facts={"they are": ", ".join(found[:8])},
+                hint="name one of them",
+                code="artifact.several",
+            )
+        artifact_id = found[0]
+        records = self._project.log(meant.plan_id, last=at)
+        attempts = [attempt for record in records for attempt in _attempt(record, artifact_id)]
+        done = state.completed.get(artifact_id)
+        if done is not None and not attempts:
+            attempts = [  # an imported plan: the completion came along, its event did not
+                Attempt(artifact_id, 0, done.at, done.by, done.how, done.outputs, done.ms, done.attempts)
+            ]
+        return artifact_id, attempts
+
+    def _piece(self, output: Output) -> Piece:
+        """Bytes that an event names: from their blob, else from the disk if they are still there."""
+        try:
+            data: bytes | None = self._blobs.get(output.digest)
+        except BlobDamaged:
+            data = self._from_disk(output)
+        return Piece(output.path, output.digest, output.size, output.kind, data)
+
+    def _from_disk(self, output: Output) -> bytes | None:
+        if not output.path or output.kind not in ("file", "exec"):
+            return None
+        if Observer(self._root).look(output.path).digest != output.digest:
+            return None
+        with open(os.path.join(self._root, output.path), "rb") as file:
+            return file.read()
+
+    def _printed(self, name: str, digest: str) -> Piece | None:
+        if not digest:
+            return None
+        piece = self._piece(Output("", digest, 0, "text"))
+        return piece._replace(path=name, size=len(piece.data or b""))
+
+    def _on_disk(self, recorded: Iterable[Output]) -> tuple[Output, ...]:
+        """What stands at these paths now; a text has no path, so it is what was recorded."""
+        observer = Observer(self._root)
+        found = []
+        for output in recorded:
+            if not output.path:
+                found.append(output)
+                continue
+            seen = observer.look(output.path.rstrip("/"))
+            kind = seen.kind if seen.kind in ("file", "exec", "tree", "link") else "file"
+            found.append(Output(output.path, seen.digest, seen.size, kind))  # type: ignore[arg-type]  # one of these
+        return tuple(found)
+
+    # Differences.
+
+    def _deltas(self, was: Sequence[Output], now: Sequence[Output]) -> Iterable[Delta]:
+        before, after = self._files(was), self._files(now)
+        for path in sorted({**before, **after}):
+            old, new = before.get(path), after.get(path)
+            if old is None or new is None or old.digest != new.digest:
+                yield self._delta(path, old, new)
+
+    def _files(self, outputs: Iterable[Output]) -> Mapping[str, Output]:
+        """Every file, those inside folders included, by path; what is not there is left out."""
+        found: dict[str, Output] = {}
+        for output in outputs:
+            if not output.digest:
+                continue
+            if output.kind != "tree":
+                found[output.path] = output
+                continue
+            base = output.path.rstrip("/")
+            for kind, digest, name in self._members(output):
+                found[f"{base}/{name}"] = Output(f"{base}/{name}", digest, 0, kind)  # type: ignore[arg-type]  # one of its words
+        return found
+
+    def _members(self, output: Output) -> Iterable[tuple[str, str, str]]:
+        try:
+            return members(self._blobs.get(output.digest))
+        except BlobDamaged:
+            observer = Observer(self._root)
+            base = output.path.rstrip("/")
+            if observer.look(base).digest == output.digest:
+                return [(seen.kind, seen.digest, name) for name, seen in observer.tree(base)]
+            raise
+
+    def _delta(self, path: str, old: Output | None, new: Output | None) -> Delta:
+        change: Literal["added", "removed", "changed"] = (
+            "added" if old is None else "removed" if new is None else "changed"
+        )
+        was = self._piece(old) if old is not None else None
+        now = self._piece(new) if new is not None else None
+        note = _why_not_lines(was) or _why_not_lines(now)
+        if note:
+            return Delta(path, change, [], f"{note}: {_sized(was)} → {_sized(now)}")
+        from difflib import unified_diff
+
+        lines = unified_diff(_lines(was), _lines(now), f"a/{path}", f"b/{path}", lineterm="")
+        return Delta(path, change, list(lines))
+
+
+def _attempt(record: Record, artifact_id: str) -> list[Attempt]:
+    event = record.event
+    if isinstance(event, EditPreserved) and event.id == artifact_id:
+        return [Attempt(artifact_id, record.seq, record.ts, record.by, ASIDE, event.outputs)]
+    if not isinstance(event, ENDS) or event.id != artifact_id:
+        return []
+    if isinstance(event, ArtifactCompleted):
+        found = Attempt(artifact_id, record.seq, record.ts, record.by, event.how, event.outputs, event.ms)
+        return [
+            found._replace(attempts=event.attempts, note=event.note, stdout=event.stdout, stderr=event.stderr),
+        ]
+    if isinstance(event, ArtifactFailed):
+        found = Attempt(artifact_id, record.seq, record.ts, record.by, "failed", event.left, event.ms)
+        return [
+            found._replace(attempts=event.attempts, error=event.error, stdout=event.stdout, stderr=event.stderr),
+        ]
+    return [Attempt(artifact_id, record.seq, record.ts, record.by, "accepted", event.outputs, note=event.reason)]
+
+
+def _why_not_lines(piece: Piece | None) -> str:
+    """Why this is not compared line by line, or ""."""
+    if piece is None:
+        return ""
+    if piece.text is None:
+        return piece.what
+    return "too large for a line by line comparison" if len(piece.text) > LONGEST else ""
+
+
+def _lines(piece: Piece | None) -> list[str]:
+    return (piece.text or "").splitlines() if piece is not None else []
+
+
+def _sized(piece: Piece | None) -> str:
+    if piece is None:
+        return "nothing"
+    size = len(piece.data) if piece.data is not None else piece.size
+    return f"{size} bytes ({piece.digest[:8]})"

@@ -1,0 +1,154 @@
+"""How a run ended, in words: what is left to decide, what stands in the way, one receipt, and the next command.
+
+Knows results; not where the words go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from headway.engine.result import Decision, RunResult
+from headway.projections.story import seconds
+
+T = TypeVar("T")
+MOST = 10
+"""So many lines of one sort at most; the rest is a number."""
+
+WORTH_SAYING = 1000
+"""Milliseconds of work that were saved, below which nobody wants to hear of it."""
+
+_QUESTIONS = {
+    "output_modified": ("was edited since it was made", "were edited since they were made"),
+    "untracked_output": ("was there before it was ever made", "were there before they were ever made"),
+    "effects_uncertain": ("has effects elsewhere and was interrupted", "have effects elsewhere and were interrupted"),
+    "adopted_edit": (
+        "is what somebody accepted, and out of date now",
+        "are what somebody accepted, and out of date now",
+    ),
+    "prompt_changed": (
+        "was made with another prompt, and the plan is not finished",
+        "were made with another prompt, and the plan is not finished",
+    ),
+    "pre_state_changed": (
+        "was made from another state than there is now",
+        "were made from another state than there is now",
+    ),
+    "edit_not_verified": ("was edited, and verify disagrees", "were edited, and verify disagrees"),
+}
+
+
+def counts(result: RunResult) -> dict[str, int]:
+    """How many artifacts came to what; only what happened is named."""
+    found = {
+        "made": len(result.made),
+        "restored": len(result.restored),
+        "reused": len(result.reused),
+        "accepted": len(result.accepted),
+        "kept": len(result.kept),
+        "failed": len(result.failed),
+        "blocked": len(result.blocked),
+        "held": sum(len(decision.artifacts) for decision in result.decisions),
+        "waiting": len(result.waiting),
+    }
+    return {name: number for name, number in found.items() if number}
+
+
+def receipt(result: RunResult, where: str = "") -> str:
+    """The last line of a run. `where`: the options that name this plan, for the next command."""
+    if result.status == "completed" and not (result.made or result.restored or result.reused or result.accepted):
+        number = len(result.kept)
+        return f"Nothing to do: {'1 artifact is' if number == 1 else f'{number} artifacts are'} up to date."
+    parts = ", ".join(f"{number} {name}" for name, number in counts(result).items()) or "Nothing made"
+    end = ". ".join(text for text in (_stopped(result), f"Next: {next_command(result, where)}") if text)
+    return f"{parts} in {seconds(result.duration_ms)}{_saved(result)}{_spent(result)}. {end}"
+
+
+def next_command(result: RunResult, where: str = "") -> str:
+    """What to type next."""
+    if result.paused is not None and result.paused.code in ("approval", "gates"):
+        return result.paused.resume
+    if result.status == "interrupted" or result.paused is not None:
+        command = "run"
+    elif result.failed or result.decisions:
+        held = (a for decision in result.decisions for a in decision.artifacts)
+        command = f"why {next(iter((*result.failed, *held)))}"
+    elif result.elsewhere:
+        return next(iter(result.elsewhere.values()))
+    elif result.moved or result.beyond:
+        command = "run"
+    elif result.waiting:
+        told = next((how for how in result.waiting.values() if how.startswith("headway ")), "headway run")
+        command = told.removeprefix("headway ")
+    else:
+        command = "status"
+    return f"headway {command}{where}"
+
+
+def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
+    """What there is to say before the receipt: (style, line)."""
+    for changed in result.prompts:
+        yield "yellow", f"{changed.text}."
+    for decision in result.decisions:
+        yield "yellow", question(decision, where)
+    for artifact_id, path in _few(result.moved.items()):
+        yield "yellow", f"{artifact_id}: {path} changed while it was being made. Next: headway run{where}"
+    yield from (("yellow", line) for line in _blockers(result))
+    for artifact_id, how in _few(result.waiting.items()):
+        yield "", f"{artifact_id} waits: {how}{where if how.startswith('headway ') else ''}"
+    if len(result.waiting) > MOST:
+        yield "", f"and {len(result.waiting) - MOST} more wait"
+    if result.gone:
+        yield "", f"Units that are gone leave their files: {names(result.gone)}. Next: headway gc --outputs{where}"
+    if result.unstable:
+        yield "", f"Not the same twice, though nothing they read changed: {names(result.unstable)}"
+
+
+def question(decision: Decision, where: str = "") -> str:
+    """Something that only the user can decide, and what decides it."""
+    one = len(decision.artifacts) == 1
+    what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
+    ways = (f"headway run {flag}" if flag.startswith("-") else flag for flag in decision.flags)
+    left = "It was not touched" if one else "They were not touched"
+    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(way + where for way in ways)}"
+
+
+def names(ids: Sequence[str]) -> str:
+    """A few names, and how many more there are."""
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _blockers(result: RunResult) -> Iterator[str]:
+    behind: dict[str, list[str]] = {}
+    for artifact_id, by in result.blocked.items():
+        behind.setdefault(by, []).append(artifact_id)
+    for by, blocked in _few(behind.items()):
+        yield f"{by} blocks {names(blocked)}"
+
+
+def _few(items: Iterable[T]) -> list[T]:
+    return list(items)[:MOST]
+
+
+def _stopped(result: RunResult) -> str:
+    if result.status == "interrupted":
+        return "Interrupted; nothing is lost"
+    if result.paused is None:
+        return ""
+    where = f" at {result.paused.artifact}" if result.paused.artifact else ""
+    return f"Paused ({result.paused.code}){where}" + (f" until {result.paused.until}" if result.paused.until else "")
+
+
+def _saved(result: RunResult) -> str:
+    return f"; {seconds(result.saved_ms)} of work saved" if result.saved_ms >= WORTH_SAYING else ""
+
+
+def _spent(result: RunResult) -> str:
+    return f"; {spent(result)} spent" if result.cost_usd or result.tokens else ""
+
+
+def spent(result: RunResult) -> str:
+    """What the run has cost so far, for people."""
+    if result.cost_usd:
+        return f"${result.cost_usd:.2f}" if result.cost_usd >= 0.01 else f"${result.cost_usd:.4f}"
+    return f"{result.tokens} tokens" if result.tokens else ""

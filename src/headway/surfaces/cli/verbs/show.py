@@ -1,0 +1,86 @@
+"""What an attempt left and printed: its outputs, its stdout and stderr, and how it ended. Of the newest, or --at SEQ.
+
+headway show report             the newest attempt, in full
+headway show report --output    the bytes of its output, and nothing else
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from headway.errors import NotFound
+from headway.projections.story import seconds
+from headway.reading import Piece, Reading, Shown
+from headway.surfaces.cli.meant import work_of
+from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of, same_plan
+from headway.surfaces.cli.screen import Screen
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--output", action="store_true", help="only the bytes of its (first) output")
+    only.add_argument("--stdout", action="store_true", help="only what it printed to stdout")
+    only.add_argument("--stderr", action="store_true", help="only what it printed to stderr")
+    add_plan(parser)
+    add_at(parser)
+    add_json(parser)
+
+
+def run(args: Any, screen: Screen) -> int:
+    work, meant = work_of(args, project_of(args))
+    found = Reading(work).show(meant, args.artifact, at=args.at)
+    screen.answer({"plan_id": meant.plan_id, **found.to_dict()})
+    if screen.as_json:
+        return 0
+    wanted = next((name for name in ("output", "stdout", "stderr") if getattr(args, name)), "")
+    if wanted:
+        screen.raw(_bytes(found, wanted))
+    else:
+        _say(found, screen, same_plan(args))
+    return 0
+
+
+def _bytes(found: Shown, name: str) -> bytes:
+    pieces = {"output": found.outputs[0] if found.outputs else None, "stdout": found.stdout, "stderr": found.stderr}
+    piece = pieces[name]
+    if piece is None:
+        return b""
+    if piece.kind == "tree" or piece.data is None:
+        raise NotFound(
+            f"The {name} of {found.attempt.artifact} cannot be shown",
+            facts={"path": piece.path, "reason": piece.what},
+            hint=f"headway restore {found.attempt.artifact} --at {found.attempt.seq} brings it back, if it is stored",
+            code="show.bytes",
+        )
+    return piece.data
+
+
+def _say(found: Shown, screen: Screen, where: str) -> None:
+    attempt = found.attempt
+    took = f" in {seconds(attempt.ms)}" if attempt.how in ("made", "failed") else ""
+    tried = f", {attempt.attempts} attempts" if attempt.attempts > 1 else ""
+    when = attempt.at[:19].replace("T", " ")
+    screen.say(screen.style(f"{attempt.artifact}: {attempt.how}{took}{tried}, event {attempt.seq}, {when}", "bold"))
+    if attempt.note:
+        screen.say(attempt.note)
+    if attempt.error:
+        screen.say(screen.style(f"error: {attempt.error}", "red"))
+    for piece in found.outputs:
+        _say_piece(piece, piece.path or "text", screen)
+    for name, printed in (("stdout", found.stdout), ("stderr", found.stderr)):
+        if printed is not None:
+            _say_piece(printed, name, screen)
+    if found.others:
+        numbers = ", ".join(map(str, found.others[-8:]))
+        screen.say(screen.style(f"earlier: {numbers} (headway show {attempt.artifact} --at SEQ{where})", "dim"))
+
+
+def _say_piece(piece: Piece, name: str, screen: Screen) -> None:
+    digest = f", {piece.digest[:16]}" if name not in ("stdout", "stderr") else ""
+    screen.say(screen.style(f"--- {name} ({piece.size} bytes{digest})", "dim"))
+    if piece.text is None:
+        screen.say(f"[{piece.what}]")
+    else:
+        screen.say(piece.text.removesuffix("\n"))

@@ -1,0 +1,457 @@
+"""Reading back: what attempts left and printed, how outputs differ, and the story of a plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.errors import NotFound
+from headway.reading import Reading
+from headway.work import Meant, Work
+from tests.bench import Bench, after
+from tests.workshop import Done, Workshop
+
+Cli = Callable[..., Done]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    """A project whose plan was run."""
+    return Workshop(tmp_path / "project")
+
+
+@pytest.fixture
+def cli(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Its command line, in this process."""
+    return lambda *words: shop.run(capsys, *words)
+
+
+def reading(bench: Bench) -> Reading:
+    return Reading(Work(bench.project, environ=bench.environ))
+
+
+PLAN = Meant("plan")
+
+
+# Show.
+
+
+def test_show_tells_what_an_attempt_left_and_printed(cli: Cli, shop: Workshop) -> None:
+    """Outputs, stdout, stderr; and each of them alone, byte for byte."""
+    shop.edit('run: "echo model > {output}"', 'run: "echo said; echo warned >&2; echo model > {output}"')
+    cli("run")
+    shown = cli("show", "model").out
+    assert shown.startswith("model: made in ")
+    assert "--- src/model.py (6 bytes, " in shown
+    assert "--- stdout (5 bytes)\nsaid" in shown
+    assert "--- stderr (7 bytes)\nwarned" in shown
+    assert [cli("show", "model", f"--{name}").out for name in ("output", "stdout", "stderr")] == [
+        "model\n",
+        "said\n",
+        "warned\n",
+    ]
+    assert cli("show", "src/model.py", "--json").json["stdout"]["text"] == "said\n"
+
+
+def test_show_tells_of_a_failed_attempt_and_of_earlier_ones(cli: Cli, shop: Workshop) -> None:
+    """The newest first; --at goes back to any of them."""
+    cli("run")
+    made = cli("show", "model", "--json").json["seq"]
+    shop.edit('run: "echo model > {output}"', 'run: "echo half > {output}; echo why >&2; exit 4"')
+    cli("run")
+    failed = cli("show", "model").out
+    assert "error: exit code 4: why" in failed
+    assert "half" in failed, "what it left"
+    assert f"earlier: {made} (headway show model --at SEQ" in failed
+    assert cli("show", "model", "--at", str(made), "--output").out == "model\n"
+    assert cli("show", "model", "--at", str(made + 1), "--json").json["seq"] == made, "the newest as of that event"
+
+
+def test_show_of_what_was_never_made_says_so(cli: Cli, shop: Workshop) -> None:
+    """As an error with the next command."""
+    shop.save()
+    done = cli("show", "routes")
+    assert (done.code, "Nothing was ever made of routes" in done.err) == (2, True)
+    assert cli("show", "*").code == 2, "one at a time"
+
+
+def test_bytes_that_are_not_stored_are_read_from_the_disk_while_they_are_there(bench: Bench) -> None:
+    """And after that it is said that they are gone."""
+    bench.largest = 3
+    bench.plan("a")
+    bench.run()
+    assert reading(bench).show(PLAN, "a").outputs[0].text == "a()"
+    bench.settings(store_up_to=1)
+    bench.largest = None
+    bench.change("a", version="2")
+    bench.makes("a", "long text")
+    bench.run()
+    (piece,) = reading(bench).show(PLAN, "a").outputs
+    assert piece.text == "long text"
+    bench.delete("out/a.txt")
+    (piece,) = reading(bench).show(PLAN, "a").outputs
+    assert (piece.text, piece.what) == (None, "its bytes are not stored any more")
+
+
+# Diff.
+
+
+def test_diff_is_against_the_newest_completion_that_differs(bench: Bench) -> None:
+    """As a unified diff."""
+    bench.plan("a")
+    bench.makes("a", "one\ntwo\n")
+    bench.run()
+    first = bench.state().completed["a"].seq
+    bench.makes("a", "one\n2\n")
+    bench.run(rerun_all=True)
+    bench.run(rerun_all=True)
+    found = reading(bench).diff(PLAN, "a")
+    assert (found.since, found.to) == (first, 0)
+    assert found.deltas[0].lines == [
+        "--- a/out/a.txt",
+        "+++ b/out/a.txt",
+        "@@ -1,2 +1,2 @@",
+        " one",
+        "-two",
+        "+2",
+    ]
+
+
+def test_diff_shows_what_somebody_edited(bench: Bench) -> None:
+    """The disk against what was recorded; with --at, against any earlier point."""
+    bench.plan("a")
+    bench.makes("a", "one\n")
+    bench.run()
+    seq = bench.state().completed["a"].seq
+    assert reading(bench).diff(PLAN, "a").deltas == []
+    bench.edit("a", "one\nmore\n")
+    found = reading(bench).diff(PLAN, "a")
+    assert found.since == seq
+    assert found.deltas[0].lines[-1] == "+more"
+    with pytest.raises(NotFound):
+        reading(bench).diff(PLAN, "a", at=seq - 1)
+
+
+def test_diff_goes_from_any_event_to_any_other(bench: Bench) -> None:
+    """Without looking at the disk."""
+    bench.plan("a")
+    seqs = []
+    for text in ("1\n", "2\n", "3\n"):
+        bench.makes("a", text)
+        bench.run(rerun_all=True)
+        seqs.append(bench.state().completed["a"].seq)
+    found = reading(bench).diff(PLAN, "a", at=seqs[0], to=seqs[1])
+    assert (found.since, found.to, found.deltas[0].lines[-2:]) == (seqs[0], seqs[1], ["-1", "+2"])
+
+
+def test_binary_and_large_outputs_are_compared_as_a_whole(bench: Bench) -> None:
+    """Said plainly, with both sizes."""
+    bench.plan("a")
+    bench.makes("a", lambda: b"\0\1\2")
+    bench.run()
+    bench.makes("a", lambda: b"\0\1\2\3")
+    bench.run(rerun_all=True)
+    (delta,) = reading(bench).diff(PLAN, "a").deltas
+    assert (delta.lines, delta.note.split(":")[0]) == ([], "binary")
+    assert "3 bytes" in delta.note
+    assert "4 bytes" in delta.note
+
+
+def test_folders_are_compared_file_by_file(bench: Bench) -> None:
+    """What came, what went, and what changed inside."""
+    bench.plan(d={"produces": ["out/d/"], "run": "cp -R src/. {output}"})
+    bench.write("src/same", "x\n")
+    bench.write("src/old", "x\n")
+    bench.write("src/changed", "1\n")
+    bench.run()
+    bench.delete("src/old")
+    bench.write("src/new", "y\n")
+    bench.write("src/changed", "2\n")
+    bench.run(rerun_all=True)
+    deltas = {delta.path: (delta.change, delta.lines[-1]) for delta in reading(bench).diff(PLAN, "d").deltas}
+    assert deltas == {
+        "out/d/changed": ("changed", "+2"),
+        "out/d/new": ("added", "+y"),
+        "out/d/old": ("removed", "-x"),
+    }
+    bench.write("out/d/new", "edited\n")
+    assert [d.path for d in reading(bench).diff(PLAN, "d").deltas] == ["out/d/new"], "against the disk"
+
+
+def test_the_diff_verb_prints_it(cli: Cli, shop: Workshop) -> None:
+    """As text and as JSON, and where nothing differs it says so."""
+    cli("run")
+    assert "is what it was as of event" in cli("diff", "model").out
+    (shop.root / "src/model.py").write_text("mine\n")
+    assert cli("diff", "model").out.splitlines()[1:] == [
+        "--- a/src/model.py",
+        "+++ b/src/model.py",
+        "@@ -1 +1 @@",
+        "-model",
+        "+mine",
+    ]
+    assert cli("diff", "model", "--json").json["changes"][0]["change"] == "changed"
+    assert "headway diff model" in cli("status").out, "status leads there"
+
+
+# Log.
+
+
+def flaky(succeeds_at: int) -> Callable[[], str]:
+    """A recipe that fails until it does not."""
+    calls = []
+
+    def make() -> str:
+        calls.append(1)
+        if len(calls) < succeeds_at:
+            raise ValueError("not yet")
+        return "done"
+
+    return make
+
+
+def told(bench: Bench, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """The log, without numbers, times and authors."""
+    from headway.surfaces.cli.main import main
+
+    main(["log", "--plan-id", "plan", "--project", str(bench.root), *words])
+    return [line.split("  ", 3)[-1].strip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_retries_are_seen_in_the_run_in_the_log_and_in_why(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of what worked in the end, and of what did not."""
+    retry = {"retry": {"attempts": 3, "backoff": 0}}
+    bench.plan(a=retry, b=retry)
+    bench.makes("a", flaky(3))
+    bench.makes("b", flaky(9))
+    ran = bench.run()
+    assert (ran.notes["a"], bench.state().completed["a"].attempts) == ("3 attempts", 3)
+    assert ran.notes["b"].startswith("ValueError: not yet")
+    assert ran.notes["b"].endswith("(3 attempts)")
+    lines = told(bench, capsys)
+    assert any(line.startswith("made a in") and line.endswith("(3 attempts)") for line in lines)
+    assert any(line.startswith("failed b (3 attempts): ValueError") for line in lines)
+    assert bench.why("b")["error"]["attempts"] == 3
+
+
+def test_a_run_that_was_killed_and_resumed_reads_as_one_story(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A real kill -9: the second run says after which it goes on, and the end sums up both."""
+    (tmp_path / "headway.yaml").write_text(
+        "id: plan\ngoal: g\njobs: 1\nartifacts:\n"
+        "  a: {run: 'echo a > {output}', produces: a.txt}\n"
+        "  b: {requires: [a], run: 'test -e go || sleep 60; echo b > {output}', produces: b.txt}\n"
+    )
+    command = [str(Path(sys.executable).with_name("headway")), "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
+    bench = Bench(tmp_path)
+    wait_for(lambda: "b" in bench.state().claims, process)
+    process.kill()
+    process.wait(30)
+    (tmp_path / "go").write_text("")
+    assert subprocess.run(command, cwd=tmp_path, check=False, timeout=60, capture_output=True).returncode == 0
+    lines = told(bench, capsys)
+    starts = [line for line in lines if line.startswith("run ") and " stale" in line]
+    first = starts[0].split()[1]
+    assert starts[0].endswith("started: 2 stale, 1 at once")
+    assert f" goes on after run {first} ended without a word: 1 stale" in starts[1]
+    assert next(line for line in lines if " completed" in line).endswith(": 2 made in 2 runs")
+
+
+def wait_for(ready: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+    """Until something is so; a process that ends meanwhile is an error."""
+    while True:
+        try:
+            if ready():
+                return
+        except (AssertionError, LookupError, NotFound):
+            pass
+        assert process.poll() is None, "it ended before"
+        time.sleep(0.02)
+
+
+def test_an_interruption_is_named_where_the_story_goes_on(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """Paused is not the same as gone."""
+    bench.plan("a -> b")
+    done: list[str] = []
+    bench.makes("a", after(lambda: done.append("a"), "x"))
+    bench.run(stop=lambda: "interrupted" if done else "")
+    bench.run()
+    lines = told(bench, capsys)
+    assert any(" goes on after run " in line and " was interrupted: " in line for line in lines)
+
+
+def test_the_log_is_followed_as_it_grows(bench: Bench) -> None:
+    """A real process sees what another one appends, line by line, until it is interrupted."""
+    bench.plan("a -> b")
+    words = ["log", "--follow", "--plan-id", "plan", "--project", str(bench.root)]
+    command = [str(Path(sys.executable).with_name("headway")), *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "plan created: 2 artifacts" in process.stdout.readline()
+    bench.run()
+    for line in process.stdout:
+        if " completed: 2 made" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    process.stdout.close()
+
+
+def test_what_is_followed_has_no_document(cli: Cli, shop: Workshop) -> None:
+    """It never ends; JSON lines are what --trace gives."""
+    shop.save()
+    for extra in (["--json"], ["--at", "1"]):
+        done = cli("log", "--follow", *extra)
+        assert (done.code, "headway log --follow --trace" in done.err) == (2, True)
+
+
+def test_the_trace_has_the_seeds_events(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """Plan, waves from 0, artifacts with their times; from the ledger, one JSON line each."""
+    from headway.surfaces.cli.main import main
+
+    bench.plan("a b -> c")
+    bench.run()
+    main(["log", "--trace", "--plan-id", "plan", "--project", str(bench.root)])
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(event.pop("ts").endswith("Z") for event in events)
+    for event in events:
+        event.pop("duration_ms", None)
+        event.pop("run", None)
+    assert events == [
+        {"event": "plan_created", "artifact_count": 3},
+        {"event": "incremental_analysis", "to_build": ["a", "b", "c"], "skip": 0},
+        {"event": "wave_start", "wave": 0, "artifacts": ["a", "b"]},
+        {"event": "artifact_complete", "id": "a", "how": "made"},
+        {"event": "artifact_complete", "id": "b", "how": "made"},
+        {"event": "wave_complete", "wave": 0},
+        {"event": "wave_start", "wave": 1, "artifacts": ["c"]},
+        {"event": "artifact_complete", "id": "c", "how": "made"},
+        {"event": "wave_complete", "wave": 1},
+        {"event": "execution_complete", "status": "completed"},
+    ]
+
+
+def test_the_trace_tells_failures_and_what_was_cut_off(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wave with a failure is not complete; one that came out the same needs nobody."""
+    from headway.surfaces.cli.main import main
+
+    bench.plan("a -> b -> c")
+    bench.run()
+    bench.change("a", description="x")
+    bench.run()
+    bench.change("b", version="2")
+    bench.makes("b", flaky(9))
+    bench.run()
+    main(["log", "--trace", "--plan-id", "plan", "--project", str(bench.root), "--json"])
+    trace = json.loads(capsys.readouterr().out)["trace"]
+    names = [(event["event"], event.get("wave", event.get("id"))) for event in trace]
+    assert names[-9:] == [
+        ("incremental_analysis", None),
+        ("wave_start", 0),
+        ("artifact_complete", "a"),
+        ("wave_complete", 0),
+        ("execution_complete", None),
+        ("incremental_analysis", None),
+        ("wave_start", 1),
+        ("artifact_failed", "b"),
+        ("execution_complete", None),
+    ]
+
+
+# Plans.
+
+
+def test_plans_diff_goes_from_version_to_version(cli: Cli, shop: Workshop) -> None:
+    """The newest against the one before, any two, any event, or two plans."""
+    shop.save()
+    assert "has one version only" in cli("plans", "diff").out
+    shop.edit("The user model", "Another model")
+    shop.save()
+    shop.edit("  routes:", "  more: {run: echo x}\n  routes:")
+    shop.save()
+    assert cli("plans", "diff").out.splitlines() == ["version 2 → version 3", "  + more"]
+    both = cli("plans", "diff", "--from", "1").out
+    assert "description: The user model → Another model" in both
+    assert cli("plans", "diff", "--from", "1", "--to", "2", "--json").json["added"] == []
+    assert cli("plans", "diff", "--at", "1").out.splitlines()[0] == "event 1 → version 3"
+    assert cli("plans", "diff", "--from", "9").code == 2
+    cli("plans", "new", str(shop.file), "--plan-id", "api")
+    (shop.root / "two.yaml").write_text("id: two\ngoal: Build an API\nartifacts: {model: {run: echo}}\n")
+    cli("plans", "new", str(shop.root / "two.yaml"))
+    assert "  - routes" in cli("plans", "diff", "api", "two").out
+
+
+def test_a_template_is_the_same_plan_again(cli: Cli, shop: Workshop) -> None:
+    """Under another name: read back, nothing differs."""
+    shop.save()
+    (shop.root / "copy.yaml").write_text(cli("plans", "template", "--id", "copy").out)
+    assert cli("plans", "new", str(shop.root / "copy.yaml")).code == 0
+    assert cli("plans", "diff", "api", "copy").out == "api and copy are the same plan.\n"
+    assert "goal: Another goal" in cli("plans", "template", "--goal", "Another goal").out
+
+
+def test_clean_deletes_what_is_finished_old_and_nobodys(cli: Cli, shop: Workshop) -> None:
+    """A dry run says which; a plan whose file is there stays."""
+    cli("run")
+    other = shop.root / "other.yaml"
+    other.write_text("id: other\ngoal: g\nartifacts: {x: {run: echo x}}\n")
+    unfinished = shop.root / "third.yaml"
+    unfinished.write_text("id: third\ngoal: g\nartifacts: {x: {run: 'exit 1'}}\n")
+    for file in (other, unfinished):
+        cli("run", "--plan", str(file))
+    other.unlink()
+    unfinished.unlink()
+    assert cli("plans", "clean", "--json").json == {"deleted": []}, "nothing is a week old"
+    assert cli("plans", "clean", "--days", "0", "-n", "--json").json == {"would_delete": ["other"]}
+    assert "other" in cli("plans", "list").out
+    assert cli("plans", "clean", "--days", "0").out == "Deleted 1 plan: other\n"
+    listed = {plan["plan_id"] for plan in cli("plans", "list", "--json").json["plans"]}
+    assert listed == {"api", "third"}
+
+
+# The past, and the next command.
+
+
+def test_every_read_goes_back_in_time(cli: Cli, shop: Workshop) -> None:
+    """--at: status, why, show, log, plans show, next."""
+    cli("run")
+    seq = cli("status", "--json").json["seq"]
+    shop.edit("The user model", "Another model")
+    cli("run")
+    assert cli("status", "--at", "1", "--json").json["progress"] == {"done": 0, "total": 2}
+    assert "as of event 1" in cli("status", "--at", "1").out
+    assert cli("why", "model", "--at", "1", "--json").json["status"] == "pending"
+    assert cli("why", "model", "--at", str(seq), "--json").json["freshness"] == "fresh", "as the plan was then"
+    assert [offer["artifact"] for offer in cli("next", "--at", "1", "--json").json["next"]] == ["model"]
+
+
+def test_the_next_command_names_the_plan_where_it_must(cli: Cli, shop: Workshop) -> None:
+    """Whoever copies it reaches the same plan."""
+    shop.save()
+    (shop.root / "two.yaml").write_text("id: two\ngoal: g\nartifacts: {x: {run: echo x}}\n")
+    cli("plans", "new", str(shop.root / "two.yaml"))
+    where = f" --plan-id two --project {shop.root}"
+    assert cli("status", "--plan-id", "two").out.endswith(f"Next: headway run{where}\n")
+    assert cli("why", "x", "--plan-id", "two").out.endswith(f"Next: headway run x{where}\n")
+    assert cli("run", "-n", "--plan-id", "two").out.endswith(f"Next: headway run{where}\n")
+    assert cli("next", "--plan-id", "two").out.startswith(f"headway run x{where}")
+
+
+def test_exit_of_status_check_is_one_where_something_is_open(cli: Cli, shop: Workshop) -> None:
+    """For scripts: 1 while stale, 0 when all is up to date."""
+    assert cli("status", "--check").code == 1
+    cli("run")
+    assert cli("status", "--check").code == 0
+    os.unlink(shop.root / "src/model.py")
+    assert cli("status", "--check").code == 1

@@ -1,0 +1,73 @@
+"""The first two minutes of a stranger: the wheel, an empty folder, no network, and the commands of the first screen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import ROOT, shortfalls, snippets
+
+pytestmark = pytest.mark.slow
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "http_proxy": "http://127.0.0.1:9"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from what is under version control or would be."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)], cwd=source)
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment with the wheel in it; what it depends on is taken from this one."""
+    home = tmp_path_factory.mktemp("environment")
+    run([sys.executable, "-m", "venv", "--without-pip", str(home)], cwd=home)
+    python = str(home / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", str(wheel)]
+    run(pip, cwd=home)
+    site = next((home / "lib").glob("python*/site-packages"))
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return home / "bin"
+
+
+def run(words: list[str], *, cwd: Path) -> str:
+    done = subprocess.run(
+        words, cwd=cwd, env={**os.environ, **OFFLINE}, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    """Code, its type marker and its metadata: no tests, no caches."""
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "headway/py.typed" in names
+    assert {name.split("/")[0] for name in names} == {"headway", wheel.name.split("-py3")[0] + ".dist-info"}
+    assert [name for name in names if "__pycache__" in name] == []
+
+
+def test_the_first_screen_works_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """Every command of the README's first screen prints what stands there, from the wheel, in an empty folder."""
+    where = run([str(installed / "python"), "-c", "import headway; print(headway.__file__)"], cwd=tmp_path)
+    assert where.startswith(str(installed.parent))
+    first = next(snippet for snippet in snippets("console") if snippet.page.name == "README.md")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    assert shortfalls(first.text, folder, bin=installed) == []
+
+
+def test_the_demo_works_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """`headway demo` needs nothing but what is installed."""
+    assert "All of this was true" in run([str(installed / "headway"), "demo"], cwd=tmp_path)

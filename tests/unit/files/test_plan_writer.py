@@ -1,0 +1,75 @@
+"""A plan written as a plan file is the same plan when it is read back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.files.plan_writer import write_plan
+from headway.files.planfile import parse_plan
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=30) | st.sampled_from(
+    ["yes", "1", "1.0", "null", "~", "a: b", "# no", "- x", "'", '"', "two\nlines\n", "2026-01-01", "{output}"]
+)
+VALUES = st.none() | st.booleans() | st.integers(-9, 9) | TEXT
+SPECS = st.builds(
+    ArtifactSpec,
+    id=st.just("a"),
+    description=TEXT,
+    contract=TEXT,
+    run=TEXT,
+    version=TEXT,
+    sources=st.lists(TEXT, max_size=2).map(tuple),
+    acceptance=st.lists(TEXT, max_size=2).map(tuple),
+    produces=st.sampled_from([(), ("out/x",), ("out/x", "out/y"), ("dist/",)]),
+    metadata=st.dictionaries(TEXT, VALUES, max_size=2),
+    retry=st.none() | st.just(Retry(attempts=3)),
+    timeout=st.none() | st.just(2.5),
+    complexity=st.none() | st.integers(1, 10),
+)
+PLANS = st.builds(
+    PlanSpec,
+    goal=TEXT.filter(str.strip),
+    id=st.just("p"),
+    settings=st.builds(
+        Settings,
+        vars=st.dictionaries(TEXT, VALUES, max_size=2),
+        tags=st.lists(TEXT, max_size=2).map(tuple),
+        store_up_to=st.none() | st.integers(0, 10**9),
+        planned_by=TEXT,
+    ),
+    profile=st.none() | st.just(Profile(parallelization_enabled=True, max_concurrent_tasks=3)),
+    artifacts=st.lists(SPECS, max_size=1).map(tuple),
+)
+
+
+@given(PLANS)
+def test_what_is_written_is_read_back(plan: PlanSpec) -> None:
+    """Every key, whatever its text looks like to YAML."""
+    text = write_plan(plan, goal=plan.goal, plan_id=plan.id)
+    assert parse_plan(text.encode(), name="headway.yaml").plan == plan
+
+
+def test_a_function_that_only_a_program_has_is_left_out_and_said_so() -> None:
+    """A plan file cannot call it."""
+    spec = ArtifactSpec(id="a", make="live:f", args={"x": 1}, produces=("a.txt",))
+    text = write_plan(PlanSpec(goal="g", artifacts=(spec,)), goal="g")
+    assert text.startswith("# Made by functions of a program, so without a recipe here: a\n")
+    read = parse_plan(text.encode(), name="headway.yaml").plan
+    assert read is not None
+    assert read.artifacts == (ArtifactSpec(id="a", produces=("a.txt",)),)
+
+
+def test_it_is_written_as_people_would() -> None:
+    """One key a line, lists in one."""
+    spec = ArtifactSpec(id="b", requires=("a", "c"), produces=("b.txt",), run="cat x > {output}")
+    assert write_plan(PlanSpec(goal="g", artifacts=(spec,)), goal="g", plan_id="p").splitlines() == [
+        "id: p",
+        "goal: g",
+        "artifacts:",
+        "  b:",
+        "    requires: [a, c]",
+        "    produces: b.txt",
+        "    run: cat x > {output}",
+    ]
