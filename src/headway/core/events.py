@@ -382,12 +382,16 @@ class RunPaused(Event):
 
 
 class RunCompleted(Event):
-    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off."""
+    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off.
+
+    `whole`: it was about all of the plan, and left nothing of it stale.
+    """
 
     type = "run_completed"
     run: str
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    whole: bool = False
 
 
 class RunFailed(Event):

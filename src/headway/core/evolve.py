@@ -462,16 +462,15 @@ def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
 def _run_ended(state: State, event: Any, record: ev.Record) -> None:
     if state.run is not None:
         status = event.type.removeprefix("run_")
-        state.whole = state.whole or (status == "completed" and not state.run.partial)
+        state.whole = state.whole or getattr(event, "whole", False)
         state.run = msgspec.structs.replace(
             state.run,
             status=status,
             reason=getattr(event, "reason", ""),
             pending=(),
-            code=getattr(event, "code", ""),
-            until=getattr(event, "until", ""),
-            artifact=getattr(event, "artifact", ""),
         )
+        if getattr(event, "artifact", ""):
+            state.run = msgspec.structs.replace(state.run, code=event.code, until=event.until, artifact=event.artifact)
     state.status = plan_after(state.status, event.type)
     _finish(state)
 

@@ -288,7 +288,9 @@ class Session:
         with folder.writing(known=None if judged.grown else judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
+            gone: list[str] = []
             for command in self._growth(judged.judge.outputs).due(state):
+                gone += command.removed
                 writer.execute(command, by=self.by, wait=False)
                 state = writer.state
                 assert state is not None, "it only grew"
@@ -304,6 +306,7 @@ class Session:
             judge = judged.judge
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
+            run.result.gone += gone
             try:
                 with listening():
                     result = run.go()

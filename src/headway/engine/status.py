@@ -54,7 +54,7 @@ def status_document(judged: Judged) -> dict[str, Any]:
 def _paused(state: State) -> dict[str, Any] | None:
     """Why and where the last run stopped, and when it is worth trying again."""
     run = state.run
-    if run is None or run.status != "paused" or not run.code:
+    if run is None or run.status != "paused" or not run.artifact:
         return None
     spec = state.artifacts.get(run.artifact)
     return {
