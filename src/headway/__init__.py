@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from headway.core.freshness import ChangeReport, Reason, compute_rebuild_set
     from headway.core.graph import ArtifactGraph, find_invalidated
     from headway.core.ids import hash_goal
-    from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry
+    from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Retry
     from headway.engine.preview import PlanPreview
     from headway.engine.recipes.base import QuotaExhausted
     from headway.engine.recipes.function import Context
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from headway.errors import HeadwayError
     from headway.history.planning import plan_goal
     from headway.incremental import ChangeDetector, IncrementalExecutor
+    from headway.life import Life
+    from headway.planning import Planning
     from headway.project import Project
     from headway.projections.saved_execution import SavedExecution
     from headway.store import PlanStore
+    from headway.work import Work
 
 _HOMES = {
     "ArtifactGraph": "core.graph",
@@ -29,12 +32,15 @@ _HOMES = {
     "ChangeDetector": "incremental",
     "ChangeReport": "core.freshness",
     "Context": "engine.recipes.function",
+    "Gate": "core.plan",
     "HeadwayError": "errors",
     "IncrementalExecutor": "incremental",
+    "Life": "life",
     "Plan": "authoring",
     "PlanPreview": "engine.preview",
     "PlanSpec": "core.plan",
     "PlanStore": "store",
+    "Planning": "planning",
     "Profile": "core.plan",
     "Project": "project",
     "QuotaExhausted": "engine.recipes.base",
@@ -43,6 +49,7 @@ _HOMES = {
     "RunFailed": "engine.result",
     "RunResult": "engine.result",
     "SavedExecution": "projections.saved_execution",
+    "Work": "work",
     "compute_rebuild_set": "core.freshness",
     "find_invalidated": "core.graph",
     "hash_goal": "core.ids",
@@ -55,12 +62,15 @@ __all__ = [
     "ChangeDetector",
     "ChangeReport",
     "Context",
+    "Gate",
     "HeadwayError",
     "IncrementalExecutor",
+    "Life",
     "Plan",
     "PlanPreview",
     "PlanSpec",
     "PlanStore",
+    "Planning",
     "Profile",
     "Project",
     "QuotaExhausted",
@@ -69,6 +79,7 @@ __all__ = [
     "RunFailed",
     "RunResult",
     "SavedExecution",
+    "Work",
     "compute_rebuild_set",
     "find_invalidated",
     "hash_goal",

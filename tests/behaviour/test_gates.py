@@ -142,6 +142,16 @@ def test_a_check_that_says_no_fails_the_artifact_with_its_evidence(crew: Crew) -
     assert crew.run().exit_code == 0
 
 
+def test_a_check_that_says_no_is_tried_again_like_any_failure(tmp_path: Path) -> None:
+    """A flaky recipe gets its attempts whatever finds fault with it."""
+    crew = Crew(tmp_path / "project")
+    crew.propose(
+        "id: p\ngoal: g\nartifacts:\n  a:\n    produces: a.txt\n    retry: {attempts: 3, backoff: 0.01}\n"
+        '    run: "echo x >> tries; wc -l < tries > {output}"\n    gates: {third: {run: "grep -q 3 {output}"}}\n'
+    )
+    assert (crew.run().exit_code, crew.read("a.txt").strip(), crew.state.completed["a"].attempts) == (0, "3", 3)
+
+
 COUNCIL = PLAN.replace(
     "review: {by: [bob]}",
     'lint: {run: "grep -q one {output}"}\n      council: {kind: council, by: [x, y, z]}',

@@ -74,7 +74,7 @@ def test_plan_json_has_the_keys_of_rfc_040(shop: Workshop) -> None:
         "produces": ["src/routes.py"],
         "run": "cat {inputs.model} > {output}",
     }
-    assert plan["execution"]["status"] == "in_progress"
+    assert plan["execution"]["status"] == "replanning"
     assert plan["execution"]["failed"] == {"routes": "it broke"}
     assert plan["execution"]["skipped"] == []
     done = plan["execution"]["completed"]["model"]
@@ -107,7 +107,7 @@ def test_plan_md_is_for_people(shop: Workshop) -> None:
     shop.fail("routes", "it broke\nbadly")
     text = (shop.folder() / "plan.md").read_text(encoding="utf-8")
     assert "# Build an API" in text
-    assert "Plan `api`, version 1: in progress, 1 of 2 done." in text
+    assert "Plan `api`, version 1: replanning, 1 of 2 done." in text
     assert "## base" in text
     assert "- [x] **model**: The user model (`src/model.py`)" in text
     assert "- [!] **routes**: The routes (failed; it broke; needs model; `src/routes.py`)" in text

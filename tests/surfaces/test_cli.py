@@ -226,7 +226,7 @@ def test_an_error_has_its_parts(run: Run) -> None:
         (["--project", "x"], ["The verb comes first", "headway VERB --project"]),
         (["plans"], ["plans needs ACTION", "headway plans --help"]),
         (["plans", "lst"], ["plans has no action 'lst'", "did you mean: list"]),
-        (["plans", "xyzzy"], ["plans has no action 'xyzzy'", "known: new, list, show, diff, template, clean, close"]),
+        (["plans", "xyzzy"], ["plans has no action 'xyzzy'", "known: new, list, show, edit, diff, template, clean, close"]),
         (["plans", "show", "--jsn"], ["plans show has no option --jsn", "did you mean: --json"]),
         (["plans", "new", "--tak=file"], ["plans new has no option --tak", "did you mean: --take"]),
         (["plans", "new", "--take", "fil"], ["plans new has no --take 'fil'", "did you mean: file"]),
@@ -518,14 +518,14 @@ def test_completion_knows_every_verb_and_option(run: Run, shell: str) -> None:
 
 
 def test_bash_completes(run: Run, tmp_path: Path) -> None:
-    """After `headway plans` the actions are offered."""
+    """After `headway plans` the actions are offered, and those of its actions."""
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash here")
     script = run("completion", "bash").out
     words = 'COMP_WORDS=(headway plans s); COMP_CWORD=2; _headway; echo "${COMPREPLY[@]}"'
     done = subprocess.run([bash, "-c", f"{script}\n{words}"], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["show"]
+    assert done.stdout.split() == ["show", "set"]
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -3,9 +3,8 @@
 import sys
 from pathlib import Path
 
-from headway import Project
-from headway.life import Life
-from headway.work import Meant, Work
+from headway import Life, Project, Work
+from headway.work import Meant
 
 hands = Life(Work(Project(".")), by="editor")
 changes = {line for line in Path("out/changes.txt").read_text().splitlines() if line}

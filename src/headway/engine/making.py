@@ -80,7 +80,8 @@ class Workshop:
         while True:
             attempt += 1
             outcome = self._attempt(task)
-            final = outcome.ok or outcome.code in ("quota", "cancelled", "command_missing", "usage")
+            passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
+            final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
             if final or attempt >= task.retry.attempts or task.job.cancelled():
                 break
             _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.cancelled)

@@ -6,6 +6,7 @@ is remembered between two reads belongs to this object alone, so that no project
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -212,6 +213,8 @@ class Dag:
         """A run that ended without a word is written down as what it is."""
         with suppress(HeadwayError, OSError):
             execution = self.store.folder(plan_id).load()
+            if execution is None:  # it was deleted since
+                self.folder.unmark(plan_id)
             if execution is None or not self._is_crashed(execution):
                 return
             known = next((e for e in index.goals if e.id == plan_id), None)
@@ -265,7 +268,7 @@ class Dag:
 
     def _goal_or_none(self, goal_id: str) -> GoalDetail | None:
         with suppress(HeadwayError):
-            return self.folder.read_goal(goal_id) or self.goal(goal_id)
+            return self.goal(goal_id)
         return None
 
     # Reading.
@@ -520,8 +523,6 @@ class Dag:
 
     def _read_output(self, output: Output) -> bytes | None:
         """An output as it was made: from its file if that still has the digest, else from its blob."""
-        import hashlib
-
         with suppress(OSError), open(os.path.join(self.root, output.path), "rb") as file:
             data = file.read()
             if hashlib.sha256(data).hexdigest() == output.digest:

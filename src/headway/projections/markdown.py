@@ -91,7 +91,7 @@ def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
         notes.append(state.failed[spec.id].error.splitlines()[0] if state.failed[spec.id].error else "")
     if spec.id in state.claims:
         claim = state.claims[spec.id]
-        notes.append(f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else ""))
+        notes.append(f"claimed by {claim.by or 'somebody'}" + (f" until {claim.lease}" if claim.lease else ""))
     elif spec.id in state.made:
         notes.append("waits for " + ", ".join(lack.text for lack in missing(state, spec.id)))
     if spec.id in state.evidence:

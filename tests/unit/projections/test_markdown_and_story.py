@@ -48,7 +48,7 @@ def test_every_status_has_its_mark() -> None:
         "",
         "- [x] **a**: first line",
         "- [-] **d** (skipped)",
-        "- [~] **e** (in progress)",
+        "- [~] **e** (in progress; claimed by somebody)",
         "",
         "## m",
         "",
