@@ -89,6 +89,8 @@ class Keeper:
                     note=note,
                     verified=earlier.verified,
                     wrote=earlier.wrote,
+                    prompt=earlier.prompt,
+                    stdout=earlier.stdout if earlier.prompt else "",
                     checks=self._check(self._judge.state.artifacts[artifact_id]),
                 ),
                 False,

@@ -82,6 +82,7 @@ class Run:
         selected: set[str],
         reporter: Reporter,
         function: Callable[[ArtifactSpec], Callable[..., Any]],
+        select: Callable[[State], set[str]] | None = None,
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
         show: Callable[[], object] = lambda: None,
@@ -98,6 +99,7 @@ class Run:
         self._environ = environ
         self._options = options
         self._selected = selected
+        self._reselect = select
         self._reporter = reporter
         self._function = function
         self._loop = loop
@@ -874,8 +876,8 @@ class Run:
         if not self._options.partial or unit:
             self._selected.update(new)
             return
-        graph = self._judge.graph
-        self._selected.update(set(graph.below(self._selected)) & set(new))
+        if self._reselect is not None:
+            self._selected.update(self._reselect(self._state))
 
     # Gates.
 

@@ -15,6 +15,7 @@ from headway.core.evolve import apply
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
+from headway.core.pipelines import units_id
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import prompts, scheduler_lock, stamping
@@ -345,6 +346,7 @@ class Session:
             selected=judged.selected,
             reporter=call.reporter,
             function=self._loader(call.functions),
+            select=lambda state: self.selected(state, call.options),
             loop=call.loop,
             stop=call.stop,
             show=show,
@@ -449,9 +451,23 @@ class Session:
             return set(state.artifacts)
         graph = ArtifactGraph.over(state.artifacts)
         chains = shared or Shared(graph)
-        found = set(graph.below(self.resolve(state, words)))
+        found = set(graph.below(self._named(state, words)))
         while more := {stage for a in found for stage in chains.after(a)} - found:
             found |= set(graph.below(more))
+        return found
+
+    def _named(self, state: State, words: Sequence[str]) -> list[str]:
+        """What words name. While it is open which units there are, a word may name one that is yet to come."""
+        sources = [p.name for p in state.settings.pipelines if p.units.source]
+        open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
+        if not open_:
+            return self.resolve(state, words)
+        found: list[str] = []
+        for word in words:
+            try:
+                found += self.resolve(state, [word])
+            except UsageError:
+                found += [a for a in open_ if a in state.artifacts]
         return found
 
     def forced(self, state: State, options: Options, selected: set[str]) -> set[str]:

@@ -81,11 +81,12 @@ def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[st
     entry["verdict"] = _verdict(state, phase, unit, spec)
     entry["applied"] = _applied(pipeline, spec, latest) if isinstance(latest, Completion) else None
     note = state.notes.get(spec.id)
-    if note is not None:
-        past = state.past.get(spec.id, ())
-        entry["prompt_update"] = {
-            "prompt_hash_prev": past[-1].prompt if past and note.seq < latest.seq else entry["prompt_hash"],
-            "prompt_hash_new": entry["prompt_hash"] if note.seq < latest.seq else None,
+    own = [a for a in (*attempts, entry) if a["artifact"] == spec.id]
+    after = next((number for number, a in enumerate(own) if note is not None and a["seq"] > note.seq), None)
+    if note is not None and (after or after is None):  # at the first attempt that was made with it, if there is one
+        own[-1 if after is None else after]["prompt_update"] = {
+            "prompt_hash_prev": own[-1 if after is None else after - 1]["prompt_hash"],
+            "prompt_hash_new": None if after is None else own[after]["prompt_hash"],
             "prompt_update_reason": note.reason,
             "templates": [msgspec.to_builtins(change) for change in note.changes],
             "at": note.at,

@@ -32,7 +32,7 @@ def run(args: Any, screen: Screen) -> int:
     left = work.left_files()
     if args.outputs and not args.dry_run:
         work.remove_left_files(left)
-    for path in left if args.outputs else ():
+    for path in sorted(left) if args.outputs else ():
         screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
     swept = work.sweep(keep_days=args.keep_days, dry_run=args.dry_run)
     document = {"kept": swept.kept, "freed": swept.freed, "bytes": swept.bytes, "dry_run": args.dry_run}
