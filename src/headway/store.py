@@ -67,6 +67,9 @@ EVENT_BYTES = 400
 FOLLOW = 0.1
 """How often, in seconds, whoever follows a ledger looks whether it has grown."""
 
+FEW_UNITS = 100
+"""Phase ledgers of so many units are brought up to date in the middle of a run; of more, at its end."""
+
 TRASH = ".deleted-"
 
 Notice = Callable[[str], None]
@@ -103,6 +106,7 @@ class PlanFolder:
         self.disk = disk
         self._notice = notice
         self._units: set[str] = set()
+        self._since = 0
         self._watcher = watcher
 
     def ledger(self) -> FileLedger:
@@ -195,6 +199,7 @@ class PlanFolder:
                 self._watcher.began(self.plan_id)
             seen.update(record.event.type for record in records)
             if state.units:
+                self._since = self._since or records[0].seq
                 self._units.update(phases.touched(state, records))
 
         seed = (known.state, known.position) if known is not None else None
@@ -229,7 +234,8 @@ class PlanFolder:
         writer.sync()
         with writer.standing_still() as (state, position):
             if state is not None and position is not None:
-                self._write_phases(state, position.seq)
+                if len(self._units) <= FEW_UNITS:
+                    self._write_phases(state, position.seq)
                 execution = SavedExecution(state, position)
                 if self._is_due(execution):
                     self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
@@ -239,9 +245,12 @@ class PlanFolder:
         if not state.units:
             return
         home = os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
-        if not os.path.isdir(home):
+        known = phases.reflected(home, self.plan_id)
+        if known is None:
             self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
-        units, self._units = self._units, set()
+        elif known < self._since - 1:  # a run that was killed had no time to write them
+            self._units.update(phases.touched(state, self.history(known + 1, self._since - 1)))
+        units, self._units, self._since = self._units, set(), seq + 1
         try:
             phases.write(self.disk, home, state, sorted(units), seq)
         except (OSError, HeadwayError) as error:

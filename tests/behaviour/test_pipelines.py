@@ -172,6 +172,16 @@ def test_a_phase_ledger_can_be_deleted(book: Book) -> None:
     assert list(book.json(".headway/phases/s2.json")["phases"]) == [phase.removesuffix("~1") for phase in PHASES]
 
 
+def test_phase_ledgers_of_a_run_that_was_killed_are_caught_up_with(book: Book) -> None:
+    """What happened while nobody could write them is read from the ledger."""
+    book.go()
+    head = book.root / ".headway/phases/.book.seq"
+    (book.root / ".headway/phases/s1.json").unlink()
+    head.write_text("3")
+    book.go("s2", "--rerun-from", "apply")
+    assert book.json(".headway/phases/s1.json")["phases"]["apply"]["status"] == "success"
+
+
 def test_units_come_from_an_artifact_and_the_expansion_is_an_event(book: Book) -> None:
     """With the digest of what caused it; replaying the ledger asks nobody."""
     assert "s1/plan" in book.go()["made"]

@@ -163,7 +163,7 @@ def recipe_digest(
     else:
         how, values = b"gathers" if spec.gathers else b"hand", {}
     if spec.templates or (spec.make and spec.outputs):
-        values = {"values": values, "outputs": spec.outputs, "unit": spec.unit}
+        how += b"unit" + _texts((spec.unit,)) + _pairs(spec.outputs)
     if spec.item is not None:
         values = {"values": values, "item": spec.item}
     rest = encode((values, env)) if values or env else b""

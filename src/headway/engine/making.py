@@ -261,11 +261,23 @@ class Workshop:
     def _as_file(self, digest: str) -> str:
         """A blob as a file that nobody changes."""
         path = os.path.join(self._texts, digest)
-        if not _has_digest(path, digest):
-            os.makedirs(self._texts, exist_ok=True)
-            write_file(REAL, path, [self.outputs.blobs.get(digest)], durable=False)
-            os.chmod(path, 0o444)
+        if _write_new(path, lambda: self.outputs.blobs.get(digest)) or _has_digest(path, digest):
+            return path
+        os.makedirs(self._texts, exist_ok=True)
+        write_file(REAL, path, [self.outputs.blobs.get(digest)], durable=False)
+        os.chmod(path, 0o444)
         return path
+
+
+def _write_new(path: str, data: Callable[[], bytes]) -> bool:
+    """Write a file that is not there yet, at once; whoever finds half of it will see by its digest."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    except OSError:
+        return False
+    with os.fdopen(fd, "wb") as file:
+        file.write(data())
+    return True
 
 
 def _has_digest(path: str, digest: str) -> bool:

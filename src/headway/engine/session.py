@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
+from headway.core.commands import ExpandUnits
 from headway.core.decide import decide
 from headway.core.events import Record
 from headway.core.evolve import apply
@@ -51,8 +52,8 @@ class Judged(NamedTuple):
     execution: SavedExecution
     judge: Judge
     selected: set[str]
-    grown: bool = False
-    """Its pipelines are to be expanded: it was judged as if they had been."""
+    due: tuple[ExpandUnits, ...] = ()
+    """Its pipelines are to be expanded like this: it was judged as if they had been."""
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -125,9 +126,9 @@ class Session:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
-        execution, grown = self._foreseen(execution) if at is None else (execution, False)
+        execution, due = self._foreseen(execution) if at is None else (execution, [])
         judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
-        judged = judged._replace(grown=grown)
+        judged = judged._replace(due=tuple(due))
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
             judged.reasons.update(
@@ -138,20 +139,20 @@ class Session:
     def _growth(self, outputs: Outputs) -> Growth:
         return Growth(outputs.observer.expand, outputs.bytes_of)
 
-    def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, bool]:
-        """The plan as it will be once its pipelines are expanded, and whether that is something else."""
+    def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
+        """The plan as it will be once its pipelines are expanded, and what expands them."""
         state = execution.state
         if not state.settings.pipelines and not state.units:
-            return execution, False
+            return execution, []
         due = self._growth(Outputs(self.root, self.store.blobs, Observer(self.root))).due(state)
         if not due:
-            return execution, False
+            return execution, []
         state, (seq, hash_) = state.copy(), execution.position
         for command in due:
             events = decide(state, command)
             for event in events if isinstance(events, list) else ():
                 state = apply(state, Record(seq, state.updated_at, self.by, event, hash_, hash_))
-        return SavedExecution(state, execution.position), True
+        return SavedExecution(state, execution.position), due
 
     def _ask_about_prompts(self, judged: Judged, call: Call) -> RunResult | None:
         """A prompt that changed before the plan was finished is the user's to decide about, before anything is made."""
@@ -244,7 +245,7 @@ class Session:
         if refused is not None:
             return refused
         lock = folder.run_lock()
-        if judged.all_fresh and not judged.grown:
+        if judged.all_fresh and not judged.due:
             if not judged.was_cut_off or not lock.acquire(wait=0):
                 return self._nothing_to_do(folder, judged, call.reporter)
             scheduler_lock.settle_in(lock)
@@ -286,17 +287,23 @@ class Session:
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         before = judged.execution.position
-        with folder.writing(known=None if judged.grown else judged.execution) as writer:
+        with folder.writing(known=None if judged.due else judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
-            gone: list[str] = []
-            for command in self._growth(judged.judge.outputs).due(state):
-                gone += command.removed
+            as_judged = writer.position == before
+            due = judged.due if as_judged else self._growth(judged.judge.outputs).due(state)
+            for command in due:
                 writer.execute(command, by=self.by, wait=False)
                 state = writer.state
                 assert state is not None, "it only grew"
             assert writer.position is not None, "a plan that was judged has events"
-            if writer.position != before:
+            if as_judged and due:
+                judged = judged._replace(execution=SavedExecution(state, writer.position))
+                if judged.all_fresh and not judged.was_cut_off:
+                    judged.judge.follow(state)
+                    writer.sync()
+                    return self._nothing_to_do(folder, judged, call.reporter)
+            elif writer.position != before:
                 execution = SavedExecution(state, writer.position)
                 judged = self._judged(
                     execution, call.options, call.functions, writable=True, observer=judged.judge.observer
@@ -307,7 +314,7 @@ class Session:
             judge = judged.judge
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
-            run.result.gone += gone
+            run.result.gone += [a for command in due for a in command.removed]
             try:
                 with listening():
                     result = run.go()

@@ -46,6 +46,7 @@ class Templates:
         self._look = look
         self._texts: dict[tuple[str, str], str] = {}
         self._parsed: dict[tuple[str, str], str] = {}
+        self._named: set[str] = set()
         self._environment: ImmutableSandboxedEnvironment | None = None
         self._lock = threading.Lock()
 
@@ -59,6 +60,7 @@ class Templates:
                 if inner not in found:
                     found[inner] = inner
                     queue.append(inner)
+        self._named.update(found)
         return found
 
     def digests(self, spec: ArtifactSpec) -> dict[str, str]:
@@ -145,8 +147,8 @@ class Templates:
         def load(name: str) -> tuple[str, str, Callable[[], bool]] | None:
             path = normalise(name)
             digest = self._look(path)
-            if not digest or output_problem(path):
-                return None
+            if not digest or output_problem(path) or path not in self._named:
+                return None  # what nobody names is in no fingerprint
             return self._text(path), path, lambda: self._look(path) == digest
 
         environment = ImmutableSandboxedEnvironment(

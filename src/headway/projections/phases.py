@@ -213,6 +213,21 @@ def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -
         else:
             with suppress(FileNotFoundError):
                 os.remove(path)
+    make_folders(disk, home)
+    write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
+
+
+def reflected(home: str, plan_id: str) -> int | None:
+    """The newest event of a plan that the files reflect; None if nobody knows."""
+    try:
+        with open(_head(home, plan_id), encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _head(home: str, plan_id: str) -> str:
+    return os.path.join(home, f".{plan_id}.seq")
 
 
 def _owner(path: str) -> str:
