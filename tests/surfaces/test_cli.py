@@ -226,7 +226,10 @@ def test_an_error_has_its_parts(run: Run) -> None:
         (["--project", "x"], ["The verb comes first", "headway VERB --project"]),
         (["plans"], ["plans needs ACTION", "headway plans --help"]),
         (["plans", "lst"], ["plans has no action 'lst'", "did you mean: list"]),
-        (["plans", "xyzzy"], ["plans has no action 'xyzzy'", "known: new, list, show, edit, diff, template, clean, close"]),
+        (
+            ["plans", "xyzzy"],
+            ["plans has no action 'xyzzy'", "known: new, list, show, edit, diff, template, clean, close"],
+        ),
         (["plans", "show", "--jsn"], ["plans show has no option --jsn", "did you mean: --json"]),
         (["plans", "new", "--tak=file"], ["plans new has no option --tak", "did you mean: --take"]),
         (["plans", "new", "--take", "fil"], ["plans new has no --take 'fil'", "did you mean: file"]),
