@@ -41,28 +41,25 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
     opt: bool = False
 
 
+_sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _envelope = msgspec.json.Decoder(Envelope).decode
 _decoders = {name: msgspec.json.Decoder(cls) for name, cls in EVENTS.items()}
 _state = msgspec.json.Decoder(State).decode
 
 
-def encode(event: Event, *, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
+def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
     """The event's line, without the line feed, and its hash."""
-    data = bytes(event.data) if isinstance(event, Unknown) else _encode(event)
-    name = event.name if isinstance(event, Unknown) else event.type
-    body = b'{"v":%d,"seq":%d,"ts":"%s","type":"%s","by":%s,%s"data":%s,"prev":"%s"' % (
-        LINE_VERSION,
-        seq,
-        ts.encode(),
-        name.encode(),
-        _encode(by),
-        b'"opt":true,' if event.opt else b"",
-        data,
-        prev.encode(),
-    )
-    digest = hashlib.sha256(body).hexdigest()[:HASH_LENGTH]
-    return b'%s%s%s"}' % (body, _SEAL, digest.encode()), digest
+    if event.opt:
+        name = event.name if isinstance(event, Unknown) else event.type
+        data, mark = bytes(event.data) if isinstance(event, Unknown) else _encode(event), '"opt":true,'
+    else:
+        name, data, mark = event.type, _encode(event), ""
+    author = f'"{by}"' if by.isidentifier() and by.isascii() else _encode(by).decode()
+    head = f'{{"v":{LINE_VERSION},"seq":{seq},"ts":"{ts}","type":"{name}","by":{author},{mark}"data":'
+    body = b'%s%s,"prev":"%s"' % (head.encode(), data, prev.encode())
+    digest = _sha256(body).hexdigest()[:HASH_LENGTH]
+    return b'%s,"hash":"%s"}' % (body, digest.encode()), digest
 
 
 def seal(line: bytes) -> str | None:

@@ -98,6 +98,8 @@ class Dag:
         plan_id = execution.plan_id
         with self.folder.locked():
             index = self._index_to_change()
+            if index is None and self._is_first(plan_id):
+                index = self._empty_index()
             if index is None:
                 self._rebuild()
                 index = self._written()
@@ -110,6 +112,20 @@ class Dag:
         for listener in list(self._listeners):
             listener(update)
         return entry
+
+    def _is_first(self, plan_id: str) -> bool:
+        """Whether the project has no other goal, now or earlier: then there is nothing to read."""
+        return self.store.ids() == [plan_id] and not self._orphans({plan_id})
+
+    def _empty_index(self) -> DagIndex:
+        return DagIndex(
+            version=VERSION,
+            project_id=self.project_id,
+            last_updated=now(),
+            summary=Summary(),
+            goals=[],
+            recent_artifacts=[],
+        )
 
     def _written(self) -> DagIndex:
         index = self.folder.read_index()
@@ -417,14 +433,7 @@ class Dag:
             if goal is not None:
                 details.append(goal)
         dropped = compact(details, orphans, compact_before) if compact_before else 0
-        index = DagIndex(
-            version=VERSION,
-            project_id=self.project_id,
-            last_updated=now(),
-            summary=Summary(),
-            goals=[],
-            recent_artifacts=[],
-        )
+        index = self._empty_index()
         details.sort(key=lambda goal: (goal.created_at, goal.id))
         edges: list[Edge] = []
         recent: list[Recent] = []

@@ -120,7 +120,7 @@ class FileLedger:
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
         self._staged: list[bytes] = []
-        self._ahead = self._end
+        self._ahead = (0, 0, "")
         self._snapshot_ahead: Mark | None = None
         self._stopped = ""
         self._head_at = 0.0
@@ -199,7 +199,7 @@ class FileLedger:
 
     def size(self) -> int:
         """Bytes up to the last event, those that are staged included."""
-        return self._ahead.offset if self._staged else self._end.offset
+        return self._ahead[0] if self._staged else self._end.offset
 
     # Writing.
 
@@ -231,29 +231,33 @@ class FileLedger:
         """Chain events to the end, in memory."""
         if not self._lock.held:
             raise BugError("events outside of a batch")
-        offset, (seq, prev) = self._ahead if self._staged else self._end
+        staged = self._staged
+        if staged:
+            offset, seq, prev = self._ahead
+        else:
+            offset, (seq, prev) = self._end
         records = []
         for event in events:
             seq += 1
-            line, digest = codec.encode(event, seq=seq, ts=ts, by=by, prev=prev)
-            if event.type == Snapshot.type:
+            line, digest = codec.encode(event, seq, ts, by, prev)
+            if event.type == "snapshot":
                 self._snapshot_ahead = Mark(offset, Position(seq, digest))
             records.append(Record(seq, ts, by, event, prev, digest))
             prev = digest
-            self._staged.append(line)
+            staged.append(line)
             offset += len(line) + 1
-        self._ahead = Mark(offset, Position(seq, prev))
+        self._ahead = (offset, seq, prev)
         return records
 
     def write(self) -> None:
         """Put what is staged at the end, as whole lines; if the disk refuses, the file is as it was."""
-        lines, ahead, snapshot = self._staged, self._ahead, self._snapshot_ahead
+        lines, (offset, seq, last), snapshot = self._staged, self._ahead, self._snapshot_ahead
         self._staged, self._snapshot_ahead = [], None
         self._refuse_if_stopped()
         if lines:
             lines.append(b"")
             self._write(b"\n".join(lines), self._end)
-            self._end, self._snapshot = ahead, snapshot or self._snapshot
+            self._end, self._snapshot = Mark(offset, Position(seq, last)), snapshot or self._snapshot
 
     def sync(self) -> None:
         """Make the file durable."""

@@ -148,8 +148,8 @@ class Writer:
             self._linger()
         return outcomes
 
-    async def aexecute(self, command: Command, *, by: str) -> list[Record]:
-        """As `execute`, for many at once in one event loop: all that is asked in one turn shares a write and a sync."""
+    def aexecute(self, command: Command, *, by: str) -> asyncio.Future[list[Record]]:
+        """As `execute`, to be awaited: all that is asked in one turn of an event loop shares a write and a sync."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -161,7 +161,7 @@ class Writer:
             answer.add_done_callback(lambda _: task)  # a task lives while somebody holds it
         else:
             turn.append((command, by, answer))
-        return await answer
+        return answer
 
     def record(self, events: Sequence[Event], *, by: str) -> list[Record]:
         """Append events that no rule is about (recovery, repair); durable when it returns."""
@@ -263,13 +263,13 @@ class Writer:
             fresh = self._begin(patience)
             written = False
             try:
-                ts = self._clock()
+                ts, stage = self._clock(), self._stage
                 for command, by in asked:
                     decided = decide(self._state, command)
                     if isinstance(decided, Rejection):
                         outcomes.append(rejected(decided))
                     else:
-                        outcomes.append(self._stage(decided, by, ts) if decided else [])
+                        outcomes.append(stage(decided, by, ts) if decided else [])
                 written = self._write()
             finally:
                 if fresh and not written:
@@ -331,7 +331,12 @@ class Writer:
         self._in_doubt = True
         records = self._ledger.stage(events, by=by, ts=ts)
         self._staged += records
-        self._advance(records)
+        pace = self._pace
+        for record in records:
+            self._state = apply(self._state, record)
+            pace.events += 1
+            if record.event.type in BASES:
+                pace.done(self._ledger.size())
         return records
 
     def _write(self) -> bool:
@@ -358,6 +363,7 @@ class Writer:
         except HeadwayError:
             self._relearn()
             raise
+        self._end = staged[-1].position
         self._in_doubt = False
         self._has_snapshot = self._has_snapshot or staged[-1].event.type == Snapshot.type
         self._notice(staged)
