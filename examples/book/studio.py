@@ -6,7 +6,29 @@ In place of each of these a model would be asked; `ctx.respond` puts on record w
 import hashlib
 import json
 
-WORDS = "the rain a road her lamp his map no door old salt slow bells cold bread blue smoke left long ago".split()
+WORDS = [
+    "the",
+    "rain",
+    "a",
+    "road",
+    "her",
+    "lamp",
+    "his",
+    "map",
+    "no",
+    "door",
+    "old",
+    "salt",
+    "slow",
+    "bells",
+    "cold",
+    "bread",
+    "blue",
+    "smoke",
+    "left",
+    "long",
+    "ago",
+]
 
 
 def speak(prompt, words):
