@@ -67,6 +67,13 @@ class Outputs:
         """The output of an artifact without files."""
         return Output("", self.blobs.put(text), len(text), "text")
 
+    def bytes_of(self, output: Output) -> bytes:
+        """What was recorded: from its blob, or, where it was too large for one, from its path."""
+        if self.blobs.has(output.digest) or not output.path or not self.stands(output):
+            return self.blobs.get(output.digest)
+        with open(self._full(output.path), "rb") as file:
+            return file.read()
+
     def restore(self, outputs: Iterable[Output]) -> bool:
         """Put recorded bytes back at their paths, all of them or, if some cannot be read, none; whether it was done."""
         wanted = [o for o in outputs if o.kind == "text" or not self.stands(o)]
