@@ -272,7 +272,7 @@ def _expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
         state.left.update({o.path: o.digest for o in (done.outputs if done is not None else ()) if o.path})
         del state.artifacts[artifact_id]
         _forget(state, artifact_id)
-        for aspect in (state.uncertain, state.past, state.notes):
+        for aspect in (state.uncertain, state.past, state.prompts):
             aspect.pop(artifact_id, None)
     for spec in event.artifacts:
         before = state.artifacts.get(spec.id)
@@ -317,7 +317,7 @@ def _recipe_changed(state: State, event: ev.RecipeChanged, record: ev.Record) ->
             if artifact_id in state.artifacts:
                 by_artifact.setdefault(artifact_id, []).append(msgspec.structs.replace(change, artifacts=()))
     for artifact_id, changes in by_artifact.items():
-        state.notes[artifact_id] = PromptNote(
+        state.prompts[artifact_id] = PromptNote(
             seq=record.seq, at=record.ts, by=record.by, reason=event.reason, changes=tuple(changes)
         )
 
@@ -395,7 +395,7 @@ def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
     state.uncertain, state.steps = dict.fromkeys(state.uncertain, 0), {}
     state.made, state.evidence, state.replanned = {}, {}, 0
-    state.past, state.notes, state.whole = {}, {}, False
+    state.past, state.prompts, state.whole = {}, {}, False
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
     state.run, state.closed = None, ""
@@ -423,7 +423,7 @@ def _forget(state: State, artifact_id: str) -> None:
         state.made,
         state.evidence,
         state.past,
-        state.notes,
+        state.prompts,
     ):
         aspect.pop(artifact_id, None)
 

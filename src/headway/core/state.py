@@ -308,7 +308,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     units: dict[str, Expansion] = {}
     past: dict[str, tuple[Attempt, ...]] = {}
     left: dict[str, str] = {}
-    notes: dict[str, PromptNote] = {}
+    prompts: dict[str, PromptNote] = {}
     whole: bool = False
 
     def copy(self) -> State:
@@ -330,6 +330,6 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             units=self.units.copy(),
             past=self.past.copy(),
             left=self.left.copy(),
-            notes=self.notes.copy(),
+            prompts=self.prompts.copy(),
         )
         return twin

@@ -80,7 +80,7 @@ def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[st
         entry.update(_integrity(pipeline, spec, latest))
     entry["verdict"] = _verdict(state, phase, unit, spec)
     entry["applied"] = _applied(pipeline, spec, latest) if isinstance(latest, Completion) else None
-    note = state.notes.get(spec.id)
+    note = state.prompts.get(spec.id)
     own = [a for a in (*attempts, entry) if a["artifact"] == spec.id]
     after = next((number for number, a in enumerate(own) if note is not None and a["seq"] > note.seq), None)
     if note is not None and (after or after is None):  # at the first attempt that was made with it, if there is one
