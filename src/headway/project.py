@@ -542,8 +542,9 @@ class Project:
         """Claims of a run that was killed hold nobody up: whoever finds it gone gives them back."""
         state = known or writer.catch_up()
         dead = folder.dead_claims(state) if state is not None else ()
-        if dead:
-            writer.execute(ReleaseArtifacts(ids=dead, reason=DEAD), by=self.by)
+        if dead and state is not None:  # each by its token: what somebody has claimed since then stays theirs
+            gone = [ReleaseArtifacts(ids=(a,), reason=DEAD, token=state.claims[a].seq) for a in dead]
+            writer.execute_all(gone, by=self.by)
 
     def _without_dead(self, folder: PlanFolder, found: SavedExecution | None) -> SavedExecution | None:
         """A plan as it is once the claims of a dead run are given back. Writes nothing."""
