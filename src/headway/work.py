@@ -74,7 +74,8 @@ class Work:
         source = digest(data)
         saved = self.project.store.folder(chosen).load()
         known = saved.state.proposal if saved is not None else None
-        if known is not None and (known.path, known.source) == (name, source) and not fresh:
+        is_known = known is not None and (known.path, known.source) == (name, source) and not known.problems
+        if is_known and not fresh:
             return Meant(chosen, execution=saved)
         parsed = self.project.parse(data, name)
         if parsed.plan is None or parsed.problems:

@@ -291,3 +291,33 @@ def test_gates_that_cannot_be_are_problems_of_the_plan_file(tmp_path: Path, gate
     crew = Crew(tmp_path)
     with pytest.raises(HeadwayError, match=message):
         crew.propose(f"id: p\ngoal: g\nartifacts:\n  a:\n    produces: a.txt\n    gates: {gates}\n")
+
+
+def test_what_was_skipped_and_is_made_after_all_waits_for_its_gates_and_is_skipped_no_more(crew: Crew) -> None:
+    """Run, status and the ledger say the same: it waits, until the word completes it."""
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.life().skip("p", ["page"], reason="not now")
+    crew.write("facts.txt", "two\n")
+    assert crew.run(options=Options(rerun=("page",))).made == ["page"]
+    assert (list(crew.state.skipped), list(crew.state.made)) == ([], ["page"])
+    again = crew.run()
+    assert (again.exit_code, list(again.waiting)) == (75, ["page", "site"])
+    assert crew.say("page", "review", "APPROVE", "bob").status == "complete"
+    assert crew.run().made == ["site"]
+
+
+def test_a_milestone_is_not_complete_while_something_of_it_waits_at_a_gate(tmp_path: Path) -> None:
+    """It was, before its only artifact was made again."""
+    crew = Crew(tmp_path / "project")
+    crew.write("facts.txt", "one\n")
+    crew.propose(PLAN.replace("    contract: A page\n", "    contract: A page\n    milestone: m\n"))
+    crew.run()
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.run()
+    assert list(crew.state.milestones) == ["m"]
+    crew.write("facts.txt", "two\n")
+    crew.run()
+    assert (list(crew.state.made), list(crew.state.milestones)) == (["page"], [])
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.run()
+    assert list(crew.state.milestones) == ["m"]

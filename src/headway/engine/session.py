@@ -446,6 +446,13 @@ class Session:
         return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
 
     def _refuse_problems(self, state: State) -> None:
+        if state.proposal is not None and state.proposal.problems:
+            path = state.proposal.path
+            raise PlanInvalid(
+                state.proposal.problems,
+                where=f"Plan {state.plan_id} is a draft: {path}",
+                hint=f"correct {path}, then: headway plans new {path}",
+            )
         if state.sound:
             return
         spec = PlanSpec(

@@ -13,6 +13,7 @@ from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import State
 from headway.engine.session import Judged
 from headway.errors import NotFound
+from headway.ledger.recovery import now
 from headway.projections.saved_execution import content_hash
 
 
@@ -98,7 +99,14 @@ def _of_pipeline(spec: ArtifactSpec) -> dict[str, Any]:
 
 def _claim(state: State, artifact_id: str) -> dict[str, Any]:
     claim = state.claims[artifact_id]
-    return {"by": claim.by, "since": claim.at, "until": claim.lease or None, "token": claim.seq}
+    return {
+        "by": claim.by,
+        "since": claim.at,
+        "until": claim.lease or None,
+        "token": claim.seq,
+        "run": claim.run or None,
+        "over": bool(claim.lease) and claim.lease < now(),
+    }
 
 
 def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
@@ -120,6 +128,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
+        "claim": _claim(state, artifact_id) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
         "error": {
             "message": failure.error,

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from headway.surfaces.cli.hands import finish, give, held
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -69,7 +70,23 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
         screen.say(f"  behind it: {_few(found['dependents'])}")
-    _say_cost(found["cost"], artifact_id, screen, where)
+    if reason["code"] == "in_progress" and found["claim"]:
+        _say_holder(found["claim"], artifact_id, screen, where)
+    elif lacks := [lack for lack in found["missing"] if not failed or lack["kind"] == "approval"]:
+        for lack in lacks:
+            screen.say(f"  waits: {lack['text']}: {give(lack, where)}")
+        screen.say(f"  Next: {give(lacks[0], where)}")
+    else:
+        _say_cost(found["cost"], artifact_id, screen, where)
+
+
+def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
+    """Whoever makes it now, and what goes on from there."""
+    if claim["run"]:
+        screen.say(f"  A run makes it since {claim['since']}. Next: headway log --follow{where}")
+        return
+    screen.say(f"  {held(claim)}, token {claim['token']}")
+    screen.say(f"  Next: {finish(artifact_id, claim, where)}")
 
 
 def _say_values(reason: Mapping[str, Any], screen: Screen) -> None:
