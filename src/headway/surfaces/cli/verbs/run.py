@@ -8,6 +8,7 @@ headway run -n              say what would be made, and why
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -148,15 +149,18 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         view.show_difference(difference, seq, screen)
     if preview.warning:
         screen.note(screen.style(f"{preview.warning}.", "yellow", err=True))
-    screen.say(f"\n{_next(preview)}{same_plan(args) if preview.items else ''}")
+    screen.say(f"\n{_next(preview, args)}")
     return 0
 
 
-def _next(preview: PlanPreview) -> str:
+def _next(preview: PlanPreview, args: Any) -> str:
     if not preview.items:
         return "Nothing to do."
     first = f"Before it starts, run asks: {preview.question.text}. " if preview.question else ""
-    return f"{first}Next: headway run"
+    chosen = [("--until", args.until), ("--rerun", args.rerun), ("--rerun-from", args.rerun_from)]
+    words = [*args.targets, *(word for flag, ids in chosen for a in ids for word in (flag, a))]
+    words += ["--force"] if args.rerun_all else []
+    return f"{first}Next: {shlex.join(['headway', 'run', *words])}{same_plan(args)}"
 
 
 def _ask(screen: Screen, args: Any, signals: _Signals) -> Callable[[Question], bool]:
