@@ -378,7 +378,9 @@ def test_complaints_are_counted_once_for_failed_and_held() -> None:
         shown.begun(RunResult(plan_id="x"), {f"a{n}": STALE for n in range(100)}, 1)
         for n in range(100):
             shown.finished(f"a{n}", "failed" if n < live.COMPLAINTS else "held", STALE, 5, "no")
-    lines = [line for line in re.split(r"\n|\x1b\[J", stream.getvalue()) if line.startswith(("failed", "held", "After"))]
+    lines = [
+        line for line in re.split(r"\n|\x1b\[J", stream.getvalue()) if line.startswith(("failed", "held", "After"))
+    ]
     assert len([line for line in lines if not line.startswith("After")]) == live.COMPLAINTS
     assert [line for line in lines if line.startswith("After")] == [
         "After these 20 the others are only counted: headway status names them"

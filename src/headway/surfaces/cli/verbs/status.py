@@ -41,7 +41,7 @@ def run(args: Any, screen: Screen) -> int:
     )
     open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale"]
     _list(artifacts, open_, screen, everything=args.verbose)
-    screen.say(_summary(artifacts, open_, same_plan(args)))
+    screen.say(_summary(document, open_, same_plan(args)))
     return 1 if args.check and open_ else 0
 
 
@@ -54,6 +54,8 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         stale = found["freshness"] == "stale"
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
+        if found["blocked_by"] and not found["missing"]:
+            text = f"blocked by {found['blocked_by']}"
         if found["missing"] and not found["error"]:
             text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
         style = "red" if found["error"] else "dim"
@@ -64,12 +66,16 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         screen.say(screen.style(f"  and {', '.join(more)} (-v lists them)", "dim"))
 
 
-def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:
+def _summary(document: dict[str, Any], open_: list[str], where: str) -> str:
     """What is to be done, in a line."""
+    artifacts, command = document["artifacts"], document["next"]
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
         return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
     if any(artifacts[a]["reason"]["code"] == "in_progress" for a in open_):
         return f"{len(open_)} to make at most. A run is under way: headway log --follow{where}"
-    return f"{len(open_)} to make at most. Next: headway run{where}" if open_ else "Everything is up to date."
+    if not open_:
+        return "Everything is up to date."
+    named = "" if " --plan-id " in command else where
+    return f"{len(open_)} to make at most. Next: {command}{named}"
