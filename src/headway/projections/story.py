@@ -30,7 +30,7 @@ def sentence(record: ev.Record) -> str:
         case ev.ArtifactStarted():
             return f"started {_names([s.id for s in event.starts])}"
         case ev.ArtifactCompleted():
-            took = f" in {seconds(event.ms)}" if event.how == "made" else ""
+            took = f" in {seconds(event.ms)}" if event.how == "made" and event.ms else ""
             origin = f" from {event.note}" if event.how == "reused" and event.note else ""
             return f"{event.how} {event.id}{took}{origin}{_tried(event.attempts)}"
         case ev.ArtifactMade():
@@ -61,7 +61,8 @@ def sentence(record: ev.Record) -> str:
         case ev.MilestoneCompleted():
             return f"milestone {event.milestone} completed"
         case ev.RunPaused():
-            return f"run {event.run} paused: {_short(event.reason)}"
+            why = f": {_short(event.reason)}" if event.reason not in ("", "paused") else ""
+            return f"run {event.run} paused{why}"
         case ev.RunCompleted() | ev.RunFailed():
             return f"run {event.run} {event.type.removeprefix('run_')}"
         case ev.Snapshot():
@@ -132,8 +133,8 @@ class Story:
             if ids:
                 self._done[how] = self._done.get(how, 0) + len(ids)
         parts = ", ".join(f"{number} {how}" for how, number in self._done.items())
-        runs = f"{' in' if parts else ''} {len(self._runs)} runs" if len(self._runs) > 1 else ""
-        return f": {parts}{runs}" if parts or runs else ""
+        runs = f" in {len(self._runs)} runs" if len(self._runs) > 1 else ""
+        return f": {parts}{runs}" if parts else runs
 
     def _forget(self) -> None:
         self._runs.clear()
