@@ -677,6 +677,23 @@ def test_impact_names_what_would_be_touched_in_all_goals(bench: Bench) -> None:
     assert impact(bench.project.dag, "out/x.txt")["touched"] == []
 
 
+def test_impact_and_provenance_of_a_source_and_of_a_file_in_a_folder(bench: Bench) -> None:
+    """A source is made by nobody and read by those whose fingerprints name it; a file in a folder is its maker's."""
+    bench.path("posts").mkdir()
+    bench.path("posts/a.md").write_text("hello", encoding="utf-8")
+    bench.plan("site -> feed; x", site={"sources": "posts/*.md", "produces": "www/", "run": "cp posts/a.md {output}/"})
+    bench.run()
+    dag = bench.project.dag
+    touched = impact(dag, "posts/a.md")
+    assert (touched["of"], [t["node"] for t in touched["touched"]]) == (["posts/a.md"], ["plan:site", "plan:feed"])
+    origin = provenance(dag, "./posts/a.md")
+    assert (origin["made_by"], origin["up"], origin["down"]) == ([], [], ["plan:site", "plan:feed"])
+    assert impact(dag, "www/a.md")["of"] == ["plan:site"]
+    assert provenance(dag, "www/a.md")["current"] == "plan:site"
+    with pytest.raises(NotFound):
+        impact(dag, "posts/b.md")
+
+
 def test_provenance_tells_goal_run_recipe_inputs_and_edits(bench: Bench) -> None:
     """Of a file: who made it in which run, how and from what; whether it was edited since; up and down."""
     bench.write("data.txt", "x")
