@@ -120,3 +120,13 @@ def test_accepting_all_of_nothing_is_no_mistake(tmp_path: Path, capsys: pytest.C
     assert (done.code, done.out, done.err) == (0, "Nothing to accept.\n", "")
     assert shop.run(capsys, "accept", "--all", "--json").json["accepted"] == []
     assert shop.run(capsys, "accept").code == 2
+
+
+def test_a_variable_that_is_set_is_said_to_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what the next run goes by as well."""
+    plan = FEED.replace("artifacts:", "vars: {who: ann}\nartifacts:").replace("exit 3", "echo {vars.who} > {output}")
+    shop = project(tmp_path, plan)
+    done = shop.run(capsys, "run", "--set", "who=bob")
+    assert (done.code, done.err) == (0, "Set who=bob. It stays so until the next --set.\n")
+    assert shop.run(capsys, "run").out.startswith("Nothing to do")
+    assert (shop.root / "feed.txt").read_text(encoding="utf-8") == "bob\n"

@@ -139,7 +139,7 @@ ARTIFACT_KEYS: Table = {
 ID = Key("text", "What it is called.")
 LISTED_ARTIFACT_KEYS: Table = {"id": ID, **ARTIFACT_KEYS}
 SETTINGS_KEYS: Table = {
-    "vars": Key("mapping", "Values for {vars.x} in commands; --set x=… replaces one for a run."),
+    "vars": Key("mapping", "Values for {vars.x} in commands; --set x=… replaces one, until the next --set."),
     "env": _ENV,
     "jobs": Key("integer", "How many artifacts are made at the same time unless -j says otherwise."),
     "retry": _RETRY,

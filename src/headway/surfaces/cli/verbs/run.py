@@ -59,7 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after a failure: the default")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="K=V", help="a variable of the plan, for this run on"
+        "--set",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="a variable of the plan, for this run and all after it, until the next --set",
     )
     add_take(parser)
     parser.add_argument(
@@ -81,6 +85,8 @@ def run(args: Any, screen: Screen) -> int:
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
     meant = work.taken_in(meant, take=args.take or "", variables=variables)
+    if variables:
+        screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
     with asked, watch as reporter:
