@@ -355,7 +355,7 @@ def test_a_second_run_of_the_same_view_begins_anew() -> None:
         shown.begun(RunResult(plan_id="x"), {"d": STALE}, 2)
         assert picture(shown)[1:] == []
         assert picture(shown)[0].endswith("0 of 1   0 s")
-        shown._pen.draw = lambda _: drawn.set()  # type: ignore[method-assign]  # to hear of it
+        shown._pen.draw = lambda _: drawn.set()  # type: ignore[method-assign, assignment]  # to hear of it
         assert drawn.wait(30)
 
 

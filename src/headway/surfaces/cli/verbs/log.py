@@ -104,6 +104,7 @@ def _trace(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_
 
 def _document(record: Record) -> dict[str, Any]:
     event = record.event
+    data: Any
     name, data = (event.name, event.data) if isinstance(event, Unknown) else (event.type, event)
     if isinstance(event, Snapshot):
         data = {"digest": event.digest}  # the state itself is what `plans show` shows, and is large
