@@ -46,7 +46,8 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
     held = tuple(a for a, claim in state.claims.items() if claim.run == command.run)
     events: Events = [ev.ArtifactReleased(ids=held, reason=command.reason or "the run ended")] if held else []
     if command.status == "completed":
-        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored))
+        whole = not state.run.partial
+        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored, whole=whole))
     elif command.status == "failed":
         events.append(
             ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept, restored=command.restored)
@@ -58,6 +59,7 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
                 reason=command.reason,
                 code=command.code,
                 until=command.until,
+                artifact=command.artifact,
                 kept=command.kept,
                 restored=command.restored,
             )
@@ -182,6 +184,7 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        prompt=command.prompt,
         attempts=command.attempts,
         integrates=state.artifacts[command.id].integrates,
     )
