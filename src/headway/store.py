@@ -330,7 +330,7 @@ class PlanStore:
         self.base_path = os.fspath(base_path)
         self.blobs = blobs or Blobs(os.path.join(os.path.dirname(self.base_path) or ".", "blobs"), disk=disk)
         self._disk = disk
-        self._notice = notice
+        self.notice = notice
         self._watcher = watcher
 
     def folder(self, plan_id: str) -> PlanFolder:
@@ -353,7 +353,7 @@ class PlanStore:
 
     def _folder(self, plan_id: str) -> PlanFolder:
         path = os.path.join(self.base_path, plan_id)
-        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice, watcher=self._watcher)
+        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self.notice, watcher=self._watcher)
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""

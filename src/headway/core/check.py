@@ -154,6 +154,10 @@ def _check_head(plan: PlanSpec) -> Iterator[Problem]:
         named = settings.replan.planner
         message = f"replan.planner must be module:function or path/to/file.py:function, not {named!r}"
         yield Problem(code="plan.make", message=message, key="replan.planner", value=named)
+    if settings.agents:
+        from headway.core.agents import check_roles  # few plans have agents of their own
+
+        yield from check_roles(settings.agents)
 
 
 def _check_ids(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:

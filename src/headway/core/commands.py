@@ -188,6 +188,7 @@ class StartArtifacts(Command):
     run: str = ""
     lease: str = ""
     reasons: dict[str, str] = {}
+    holder: str = ""
     seen: dict[str, int] = {}
 
 
@@ -228,10 +229,19 @@ class FailArtifact(Command):
 
 
 class ExtendLease(Command):
-    """Say that one is still at it."""
+    """Say that one is still at it; perhaps from another connection (`holder`), perhaps with a note on how far it is."""
 
     id: str
     token: int
+    lease: str
+    holder: str = ""
+    note: str = ""
+
+
+class LeaveClaims(Command):
+    """The connection that kept these claims (artifacts with their tokens) has ended: they stand until `lease`."""
+
+    tokens: dict[str, int]
     lease: str
 
 

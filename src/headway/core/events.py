@@ -209,6 +209,7 @@ class Start(Value):
     id: str
     reason: str = ""
     lease: str = ""
+    holder: str = ""
 
 
 class ArtifactStarted(Event):
@@ -318,11 +319,21 @@ class ArtifactSkipped(Event):
 
 
 class LeaseExtended(Event):
-    """Whoever holds this claim is still at it."""
+    """Whoever holds this claim is still at it; `holder`: the connection that keeps it now; `note`: how far it is."""
 
     type = "lease_extended"
     id: str
     token: int
+    lease: str
+    holder: str = ""
+    note: str = ""
+
+
+class HolderLeft(Event):
+    """The connection that kept these claims has ended. They stand until `lease`, and anybody may take them over."""
+
+    type = "holder_left"
+    tokens: dict[str, int]
     lease: str
 
 

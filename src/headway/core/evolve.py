@@ -26,6 +26,7 @@ from headway.core.state import (
     Expansion,
     Failure,
     Learning,
+    Note,
     PromptNote,
     Refusal,
     Replanned,
@@ -394,7 +395,7 @@ def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
         return
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
     state.uncertain, state.steps = dict.fromkeys(state.uncertain, 0), {}
-    state.made, state.evidence, state.replanned = {}, {}, 0
+    state.made, state.evidence, state.notes, state.replanned = {}, {}, {}, 0
     state.past, state.prompts, state.whole = {}, {}, False
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
@@ -424,6 +425,7 @@ def _forget(state: State, artifact_id: str) -> None:
         state.evidence,
         state.past,
         state.prompts,
+        state.notes,
     ):
         aspect.pop(artifact_id, None)
 
@@ -477,7 +479,7 @@ def _run_ended(state: State, event: Any, record: ev.Record) -> None:
 
 def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
     for start in event.starts:
-        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease)
+        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease, holder=start.holder)
         milestone = state.artifacts[start.id].milestone
         if milestone and is_done(state, start.id):
             state.open[milestone] = state.open.get(milestone, 0) + 1
@@ -516,7 +518,7 @@ def _wait_for_gates(state: State, artifact_id: str, made: Completion) -> None:
     """It was made, and what it was before is hidden until its gates are passed."""
     if is_done(state, artifact_id):
         _reopen(state, state.artifacts[artifact_id].milestone)
-    for aspect in (state.claims, state.failed, state.uncertain, state.steps):
+    for aspect in (state.claims, state.failed, state.uncertain, state.steps, state.notes):
         aspect.pop(artifact_id, None)
     state.made[artifact_id] = made
     state.status = plan_after(state.status, "work_appeared")
@@ -567,7 +569,15 @@ def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None
 def _settle(state: State, artifact_id: str, completion: Completion) -> None:
     if not is_done(state, artifact_id):
         _shut(state, state.artifacts[artifact_id].milestone)
-    for aspect in (state.claims, state.failed, state.skipped, state.uncertain, state.steps, state.made):
+    for aspect in (
+        state.claims,
+        state.failed,
+        state.skipped,
+        state.uncertain,
+        state.steps,
+        state.made,
+        state.notes,
+    ):
         if aspect:
             aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
@@ -624,8 +634,19 @@ def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> No
 
 def _extended(state: State, event: ev.LeaseExtended, record: ev.Record) -> None:
     claim = state.claims.get(event.id)
-    if claim is not None and claim.seq == event.token:
-        state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease)
+    if claim is None or claim.seq != event.token:
+        return
+    holder = event.holder or claim.holder
+    state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease, holder=holder, left="")
+    if event.note:
+        state.notes[event.id] = Note(seq=record.seq, at=record.ts, by=record.by, text=event.note)
+
+
+def _left(state: State, event: ev.HolderLeft, record: ev.Record) -> None:
+    for artifact_id, token in event.tokens.items():
+        claim = state.claims.get(artifact_id)
+        if claim is not None and claim.seq == token:
+            state.claims[artifact_id] = msgspec.structs.replace(claim, lease=event.lease, left=record.ts)
 
 
 def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
@@ -707,6 +728,7 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_made": _completed,
     "gate_recorded": _gate,
     "lease_extended": _extended,
+    "holder_left": _left,
     "output_accepted": _accepted,
     "artifact_failed": _failed,
     "artifact_skipped": _skipped,

@@ -71,6 +71,33 @@ class Gate(Value):
         return len(self.by) // 2 + 1 if self.kind == "council" else 1
 
 
+class Limits(Value):
+    """How much an agent may do at one artifact: attempts, seconds, tokens; nothing said, no limit."""
+
+    iterations: int | None = None
+    time: float | None = None
+    tokens: int | None = None
+
+
+class Transitions(Value):
+    """Who is next when an agent has succeeded, failed, or reached a limit; `complete` for nobody."""
+
+    success: str = ""
+    failure: str = ""
+    limit: str = ""
+
+
+class Role(Value):
+    """An agent as a role: when to use it, what it is told, what it may use, who is next, and where it stops."""
+
+    when: str = ""
+    instructions: str = ""
+    tools: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    next: Transitions = Transitions()
+    limits: Limits = Limits()
+
+
 class Replanning(Value):
     """When artifacts fail for good: the function that proposes a better plan, and how often it is asked."""
 
@@ -210,6 +237,9 @@ class Settings(Value):
     informed_by: tuple[str, ...] = ()
     approval: Literal["", "required"] = ""
     replan: Replanning | None = None
+    agents: dict[str, Role] = {}
+    notify: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
     planned_by: str = ""
     confirm_above: float = 1.0
     store_up_to: int | None = None

@@ -139,13 +139,27 @@ class Skip(Value):
 
 
 class Claim(Value):
-    """Who is making an artifact now. `seq`, the number of the event that started it, is the fencing token."""
+    """Who is making an artifact now. `seq`, the number of the event that started it, is the fencing token.
+
+    `holder` is the connection that keeps it, `left` when that ended: from then on anybody may take it over.
+    """
 
     seq: int
     at: str
     by: str = ""
     run: str = ""
     lease: str = ""
+    holder: str = ""
+    left: str = ""
+
+
+class Note(Value):
+    """What whoever is, or was, at an artifact wants the next one to know; until it is complete."""
+
+    seq: int
+    at: str
+    by: str
+    text: str
 
 
 class Verdict(Value):
@@ -263,7 +277,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     `made` are artifacts whose bytes are recorded and whose gates have not all been passed; like `claims` and `failed`
     it hides what was completed before. `evidence` is what was said at gates, by artifact. `changed` are artifacts that
     are not what was approved, with the digest of what was ("" for new ones). `replanned` counts versions by replanning
-    since the plan was last complete.
+    since the plan was last complete. `notes` are what was said of work under way, by artifact.
 
     `units` are the expansions of pipelines, `past` attempts at phases that newer ones replaced, `left` files of
     artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale.
@@ -310,6 +324,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     left: dict[str, str] = {}
     prompts: dict[str, PromptNote] = {}
     whole: bool = False
+    notes: dict[str, Note] = {}
 
     def copy(self) -> State:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
@@ -331,5 +346,6 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             past=self.past.copy(),
             left=self.left.copy(),
             prompts=self.prompts.copy(),
+            notes=self.notes.copy(),
         )
         return twin

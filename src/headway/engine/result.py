@@ -90,6 +90,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     read: Any = None
     recall: Any = None
     """Where nobody looked at the outputs so far: what loads them."""
+    ended: Any = None
+    """The plan's state at the end of the run, where somebody wants to be told of it."""
 
     @property
     def ok(self) -> bool:

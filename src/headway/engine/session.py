@@ -255,9 +255,15 @@ class Session:
                 return refused
             scheduler_lock.take(lock, plan_id)
         try:
-            return self._run_locked(folder, judged, call, lock)
+            result = self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
+        if result.ended is not None:
+            from headway.engine.notify import notify
+
+            for problem in notify(self.root, result.ended.settings.notify, result.ended, self.environ):
+                self.store.notice(problem)
+        return result
 
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
@@ -323,6 +329,8 @@ class Session:
             result.read = self._reader(judge.outputs)
             writer.sync()
             position = writer.position
+            if state.settings.notify:
+                result.ended = writer.state
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:

@@ -32,6 +32,7 @@ Kind = Literal[
     "overrides",
     "phases",
     "pipelines",
+    "roles",
 ]
 
 
@@ -74,6 +75,7 @@ class Key(NamedTuple):
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
             "gates": "a mapping of names to gates",
+            "roles": "a mapping of names to agents",
             "artifacts": "a mapping of ids to artifacts, or a list of artifacts with ids",
             "texts": f"a mapping of names to {self.items}",
             "templates": "the path of a template, or a mapping of roles to paths",
@@ -106,6 +108,24 @@ GATE_KEYS: Table = {
     "run": Key("text", "The command of a check; placeholders as in verify."),
     "by": Key("list", "Whose word counts; without any, anybody's.", "names"),
     "quorum": Key("integer", "How many of them must approve; of a council the majority, otherwise one."),
+}
+LIMIT_KEYS: Table = {
+    "iterations": Key("integer", "How many attempts at one artifact."),
+    "time": Key("number", "How many seconds at one artifact."),
+    "tokens": Key("integer", "How many tokens at one artifact."),
+}
+NEXT_KEYS: Table = {
+    "success": Key("text", "Who goes on when it worked; complete for nobody."),
+    "failure": Key("text", "Who goes on when it did not; without it, the agent itself."),
+    "limit": Key("text", "Who goes on when a limit is reached."),
+}
+ROLE_KEYS: Table = {
+    "when": Key("text", "When to use it."),
+    "instructions": Key("text", "What it is told."),
+    "tools": Key("list", "The tools it may use; without any, all.", "names"),
+    "commands": Key("list", "Beginnings of the commands it may run; without any, all."),
+    "next": Key("section", "Who goes on after it.", keys=NEXT_KEYS),
+    "limits": Key("section", "Where it stops.", keys=LIMIT_KEYS),
 }
 _RETRY = Key("section", "How often a failing recipe is tried, and how long to wait in between.", keys=RETRY_KEYS)
 _TIMEOUT = Key("number", "Seconds after which an attempt is ended.")
@@ -204,6 +224,9 @@ SETTINGS_KEYS: Table = {
     "prompt_changes": Key(
         "choice", "Whether a changed prompt is asked about when a run is resumed.", choices=get_args(PromptChanges)
     ),
+    "agents": Key("roles", "Agents as roles: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
+    "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),
+    "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
     "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
     "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
@@ -282,6 +305,8 @@ def _property(key: Key, name: str) -> dict[str, Any]:
     if key.kind == "units":
         listed = {"type": "array", "items": {"type": "string"}}
         return described | {"anyOf": [listed, _object(key.keys, within="units.")]}
+    if key.kind == "roles":
+        return described | {"type": "object", "additionalProperties": _object(key.keys, within="agents.")}
     if key.kind == "choice":
         return described | {"enum": list(key.choices)}
     if key.kind == "artifacts":

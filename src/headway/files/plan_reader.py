@@ -16,13 +16,16 @@ from headway.core.paths import normalise
 from headway.core.plan import (
     ArtifactSpec,
     Gate,
+    Limits,
     Phase,
     Pipeline,
     PlanSpec,
     Profile,
     Replanning,
     Retry,
+    Role,
     Settings,
+    Transitions,
     Units,
 )
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
@@ -33,6 +36,8 @@ SECTIONS: Mapping[str, Callable[..., Any]] = {
     "profile": Profile,
     "replan": Replanning,
     "integrates": dict,
+    "next": Transitions,
+    "limits": Limits,
 }
 QUOTE = "write it in quotes"
 
@@ -260,7 +265,7 @@ def _read_choice(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
 def _read_section(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if not isinstance(value, dict):
         return notes.wrong(value, key, spot)
-    return SECTIONS[spot.key](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
+    return SECTIONS[spot.key.rpartition(".")[2]](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
 
 
 def _read_gates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
@@ -359,6 +364,27 @@ def _read_phases(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     return tuple(found)
 
 
+def _read_roles(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, spot.artifact, "agents.")
+    found = {}
+    for name, given in value.items():
+        inner = Spot(spot.artifact, f"agents.{name}", key_line(value, name))
+        if given is not None and not isinstance(given, dict):
+            notes.note("plan.type", f"{inner.label} must be a mapping of {', '.join(key.keys)}", inner)
+            continue
+        found[name] = Role(**_read_keys(notes, given or {}, key.keys, spot.artifact, f"{inner.key}."))
+    return found
+
+
+def read_roles(given: object) -> tuple[dict[str, Role], list[Problem]]:
+    """Agents as roles, from a mapping of names, such as headway.toml has them."""
+    notes = Notes()
+    found = _read_roles(notes, given, SETTINGS_KEYS["agents"], Spot("", "agents", None))
+    return ({} if found is _UNUSABLE else found), notes.problems
+
+
 def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if isinstance(value, dict):
         notes.lost_keys(value, "", "", noun="artifact ")
@@ -404,6 +430,7 @@ _READ: Mapping[Kind, Callable[[Notes, object, Key, Spot], Any]] = {
     "choice": _read_choice,
     "section": _read_section,
     "gates": _read_gates,
+    "roles": _read_roles,
     "artifacts": _read_artifacts,
     "texts": _read_texts,
     "templates": _read_templates,

@@ -43,7 +43,9 @@ def sentence(record: ev.Record) -> str:
         case ev.GateRecorded():
             return f"gate {event.gate} of {event.id}: {event.verdict}{_why(event.text)}"
         case ev.LeaseExtended():
-            return f"{event.id} is held until {event.lease}"
+            return f"{event.id} is held until {event.lease}{_why(event.note)}"
+        case ev.HolderLeft():
+            return f"whoever held {_names(list(event.tokens))} has left; held until {event.lease} or taken over"
         case ev.PlanApproved():
             return f"plan approved: {event.hash[:16]}{_why(event.note)}"
         case ev.PlanRejected():

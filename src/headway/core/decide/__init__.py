@@ -62,6 +62,7 @@ _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.SkipArtifacts: work.skip,
     cmd.ReleaseArtifacts: work.release,
     cmd.ExtendLease: work.extend,
+    cmd.LeaveClaims: work.leave,
     cmd.SweepClaims: work.sweep,
     cmd.PreserveEdit: work.preserve,
     cmd.RecordVerdict: gating.record_verdict,

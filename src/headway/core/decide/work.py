@@ -117,7 +117,9 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"waits for": ", ".join(waiting)},
                 hint=f"headway run {waiting[0]}",
             )
-    starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in ids)
+    starts = tuple(
+        ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
+    )
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
 
 
@@ -258,8 +260,14 @@ def preserve(state: State, command: cmd.PreserveEdit) -> Events | Rejection:
 
 def extend(state: State, command: cmd.ExtendLease) -> Events | Rejection:
     """Whoever holds the claim is still at it: nobody may sweep it before then."""
-    lost = _fenced(state, command.id, command.token)
-    return lost or [ev.LeaseExtended(id=command.id, token=command.token, lease=command.lease)]
+    lost = _fenced(state, command.id, command.token) or too_long(note=command.note)
+    return lost or [ev.LeaseExtended(**msgspec.structs.asdict(command))]
+
+
+def leave(state: State, command: cmd.LeaveClaims) -> Events | Rejection:
+    """The connection of their holder is gone; what it no longer held is left alone."""
+    held = {a: t for a, t in command.tokens.items() if a in state.claims and state.claims[a].seq == t}
+    return [ev.HolderLeft(tokens=held, lease=command.lease)] if held else []
 
 
 def sweep(state: State, command: cmd.SweepClaims) -> Events | Rejection:

@@ -51,6 +51,7 @@ VERBS = (
     Verb("plans", "new, list, show, edit, diff, template, clean, close: the plans of this project", "Plans"),
     Verb("profile", "how many artifacts may be made at once: show, set, lock", "Plans"),
     Verb("reset", "withdraw a plan's progress; its history stays", "Plans"),
+    Verb("mcp", "serve this project to agents", "Share"),
     Verb("export", "write a plan's checkpoint", "Share"),
     Verb("import", "take in a checkpoint", "Share"),
     Verb("gc", "free space: blobs that nothing needs any more", "Care"),

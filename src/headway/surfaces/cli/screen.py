@@ -24,6 +24,7 @@ class Screen:
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self._held: list[str] | None = None
+        self._out = 1
         if sys.stdout is None:  # closed by the caller: there is nobody to talk to
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
         if sys.stderr is None:
@@ -61,6 +62,15 @@ class Screen:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
 
+    def line(self, document: Any) -> None:
+        """One JSON line, to be seen now: where what is asked for has no end, there is no document to wait for."""
+        import msgspec
+
+        sys.stdout.flush()
+        data = memoryview(msgspec.json.encode(document) + b"\n")
+        while data:
+            data = data[os.write(self._out, data) :]
+
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
@@ -79,14 +89,14 @@ class Screen:
             yield
             return
         before, sys.stdout = sys.stdout, sys.stderr
-        self._held = []
+        self._held, self._out = [], kept
         try:
             yield
         finally:
             sys.stdout = before
             os.dup2(kept, 1)
             os.close(kept)
-            held, self._held = self._held, None
+            held, self._held, self._out = self._held, None, 1
             for text in held:
                 print(text)
 
