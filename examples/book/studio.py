@@ -6,29 +6,7 @@ In place of each of these a model would be asked; `ctx.respond` puts on record w
 import hashlib
 import json
 
-WORDS = [
-    "the",
-    "rain",
-    "a",
-    "road",
-    "her",
-    "lamp",
-    "his",
-    "map",
-    "no",
-    "door",
-    "old",
-    "salt",
-    "slow",
-    "bells",
-    "cold",
-    "bread",
-    "blue",
-    "smoke",
-    "left",
-    "long",
-    "ago",
-]
+WORDS = ("the rain a road her lamp his map no door old salt slow bells cold bread blue smoke left long ago").split()  # noqa: SIM905  # easier to read than a list
 
 
 def speak(prompt, words):

@@ -305,9 +305,9 @@ def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterato
 
 def _offer(spec: ArtifactSpec, variables: Mapping[str, Any]) -> placeholders.Offer:
     if not spec.phase and not spec.templates:
-        return placeholders.Offer(len(spec.produces), spec.requires, variables)
+        return placeholders.Offer(len(spec.produces), _inputs(spec), variables)
     own = {"unit": spec.unit, "file": spec.file, "state": spec.reads or spec.modifies, "prompt": spec.templates}
-    inputs = [*spec.requires, *(named_phase(r.rpartition("/")[2]) for r in spec.requires)]
+    inputs = [*_inputs(spec), *(named_phase(r.rpartition("/")[2]) for r in spec.requires)]
     has = [name for name, value in own.items() if value]
     return placeholders.Offer(
         len(spec.outputs or spec.produces), inputs, variables, spec.outputs, has, phase=bool(spec.phase)
