@@ -76,6 +76,25 @@ def test_run_status_and_next_name_the_same_command_and_it_clears_the_block(
     assert "page is complete" in capsys.readouterr().out
 
 
+def test_what_waits_for_somebodys_word_is_foreseen_to_wait_and_to_cost_nothing(crew: Crew) -> None:
+    """No run makes it, nor what is behind it; one with a check in the way is asked by the run."""
+    seen = crew.work.preview(crew.work.meant(None, "p"))
+    assert {a: (item.action, item.estimate.basis) for a, item in seen.items.items()} == {
+        "page": ("wait", "nothing"),
+        "site": ("wait", "nothing"),
+    }
+    assert seen.estimated_duration_seconds == 0
+
+
+def test_a_preview_of_some_artifacts_names_the_run_of_them(crew: Crew, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is typed next is what was shown."""
+    crew.write("facts.txt", "two\n")
+    assert main(["run", "-n", "page", "--project", str(crew.root)]) == 0
+    assert capsys.readouterr().out.endswith(f"Next: headway run page --project {crew.root}\n")
+    assert main(["run", "-n", "--rerun", "page", "--project", str(crew.root)]) == 0
+    assert capsys.readouterr().out.endswith(f"Next: headway run --rerun page --project {crew.root}\n")
+
+
 def test_evidence_stands_for_the_same_bytes_under_the_same_contract_only(crew: Crew) -> None:
     """Other bytes ask again; going back to the approved ones does not; another contract does."""
     crew.say("page", "review", "APPROVE", "bob")

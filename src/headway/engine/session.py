@@ -379,6 +379,8 @@ class Session:
         wanted = set(self.resolve(state, words))
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
+        if everything and not wanted:
+            return []
         if not wanted:
             raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
         folder = self.store.folder(plan_id)

@@ -51,7 +51,7 @@ def run(args: Any, screen: Screen) -> int:
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
         screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
-    screen.say(_summary(artifacts, open_, same_plan(args)))
+    screen.say(_summary(document, open_, same_plan(args)))
     return 1 if args.check and open_ else 0
 
 
@@ -65,6 +65,8 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
         lacks = found["missing"] if not found["error"] else []
+        if found["blocked_by"] and not lacks:
+            text = f"blocked by {found['blocked_by']}"
         if _in_hand(found):
             text = held(found["claim"])
         elif lacks:
@@ -100,8 +102,9 @@ def _sign(found: dict[str, str] | None) -> str:
     return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
 
 
-def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:
+def _summary(document: dict[str, Any], open_: list[str], where: str) -> str:
     """What is to be done, in a line."""
+    artifacts, command = document["artifacts"], document["next"]
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
@@ -118,7 +121,10 @@ def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:
         first = claimed[0]
         claim = artifacts[first]["claim"]
         return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
-    return f"{number}. Next: headway run{where}" if open_ else "Everything is up to date."
+    if not open_:
+        return "Everything is up to date."
+    named = "" if " --plan-id " in command else where
+    return f"{number}. Next: {command}{named}"
 
 
 def _in_hand(found: dict[str, Any]) -> bool:

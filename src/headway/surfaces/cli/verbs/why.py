@@ -60,6 +60,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     if found["error"]:
         tried = f" ({found['error']['attempts']} attempts)" if found["error"]["attempts"] > 1 else ""
         screen.say(screen.style(f"  last error{tried}: {found['error']['message']}", "red"))
+        if found["error"]["verify"]:
+            screen.say(f"  verify: {found['error']['verify']}")
         for line in found["error"]["output"].splitlines():
             screen.say(f"  | {line}")
     for root in found["root_causes"]:
@@ -77,7 +79,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
             screen.say(f"  waits: {lack['text']}: {give(lack, where)}")
         screen.say(f"  Next: {give(lacks[0], where)}")
     else:
-        _say_cost(found["cost"], artifact_id, screen, where)
+        blocker = next(iter(found["blocked_by"]), "")
+        _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
 
 
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
@@ -97,7 +100,8 @@ def _say_values(reason: Mapping[str, Any], screen: Screen) -> None:
             screen.say(f"    {name}: {first}{' …' if rest else ''}")
 
 
-def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
+def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: str, where: str) -> None:
+    """`first`: what to type before anything can be made."""
     from headway.engine.estimates import Span
     from headway.engine.preview import Total
     from headway.surfaces.cli.preview import spanned, totalled
@@ -109,12 +113,16 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, where: 
         "reuse": "It was made from the same things before: reusing it costs nothing.",
         "ask": "What stands at its path is yours to decide about.",
         "claim": f"Whoever claims it makes it: headway claim {artifact_id}{where}",
-        "wait": "It is being made now.",
+        "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
     more = f" With all that is stale before and behind it, {cost['artifacts']} at most: {totalled(total)}."
-    screen.say(f"  {known}{more if cost['artifacts'] > 1 else ''}")
-    if cost["action"] in ("make", "restore", "reuse"):
+    said = f"{known}{more if cost['artifacts'] > 1 and cost['action'] != 'wait' else ''}"
+    if said:
+        screen.say(f"  {said}")
+    if first:
+        screen.say(f"  Next: {first}")
+    elif cost["action"] in ("make", "restore", "reuse"):
         screen.say(f"  Next: {command}")
     elif cost["action"] == "ask":
         screen.say(f"  Next: headway diff {artifact_id}{where}")
