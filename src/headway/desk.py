@@ -197,6 +197,11 @@ class Desk:
         ]
         return page("milestones", rows, cursor, lambda row: row, {"plan_id": chosen})
 
+    def phases(self, unit: str, plan_id: str = "") -> dict[str, Any]:
+        """The phase ledger of a unit of a pipeline."""
+        work, chosen, _ = self._seen(plan_id)
+        return fit(work.phases(chosen, unit))
+
     def log(self, plan_id: str = "", since: int = 1, cursor: str = "") -> dict[str, Any]:
         """What happened, newest last."""
         _, chosen, _ = self._seen(plan_id)

@@ -117,7 +117,16 @@ def test_the_lean_tools_are_few_and_cheap_and_all_of_them_are_described(tmp_path
             names = {tool.name for tool in (await agent.client.list_tools()).tools}
             assert {tool.name for tool in lean} < names
             wanted = "skip add_artifact update_artifact remove_artifacts reorder_artifacts gate approve reject preview"
-            assert {*wanted.split(), "get_approved_plan", "milestones", "search", "export", "import", "who"} <= names
+            assert {
+                *wanted.split(),
+                "get_approved_plan",
+                "milestones",
+                "phases",
+                "search",
+                "export",
+                "import",
+                "who",
+            } <= names
 
     play(story)
 
@@ -364,6 +373,29 @@ def test_the_rest_of_the_tools_do_what_they_say(tmp_path: Path) -> None:
             assert (await agent.do("gate", artifact="page"))["gates"] == {}
             assert (await agent.do("why", artifact="page"))["freshness"] == "stale"
             assert (await agent.do("reject", reason="no good"))["approved"] is False
+
+    play(story)
+
+
+def test_a_unit_of_a_pipeline_has_its_phases(tmp_path: Path) -> None:
+    """Each phase of a unit is an artifact like any other, and its ledger can be read."""
+    plan = """\
+id: p
+goal: A book
+pipelines:
+  scene:
+    units: [one, two]
+    phases:
+      write: {produces: "out/{unit}.txt", run: "echo {unit} > {output}"}
+"""
+
+    async def story() -> None:
+        async with in_memory(tmp_path, tools="all") as agent:
+            await agent.do("save_plan", plan=plan)
+            assert sorted((await agent.do("run"))["made"]) == ["one/write", "two/write"]
+            assert list((await agent.do("phases", unit="one"))["phases"]) == ["write"]
+            assert (await agent.do("get_plan", artifact="one/write"))["status"] == "complete"
+            assert (await agent.refused("phases", unit="nope"))["hint"]
 
     play(story)
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step, Word
+from headway.core.state import Export, Fingerprint, How, Output, Position, PromptChange, Proposal, Step, Word
 
 FORMAT = 1
 
@@ -99,6 +99,30 @@ class ArtifactReordered(Event):
     after: str | None = None
     reason: str = ""
     version: int = 0
+
+
+class UnitExpanded(Event):
+    """Artifacts of a pipeline's units came, changed or went; each that is there now and was not so stands here in full.
+
+    `cause` is the digest of what it follows from, `units` all that there are then. Without units, a loop of one unit
+    went on.
+    """
+
+    type = "unit_expanded"
+    pipeline: str
+    cause: str = ""
+    units: tuple[str, ...] | None = None
+    artifacts: tuple[ArtifactSpec, ...] = ()
+    removed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class RecipeChanged(Event):
+    """Templates of completed artifacts were changed on purpose, and why."""
+
+    type = "recipe_changed"
+    reason: str
+    changes: tuple[PromptChange, ...] = ()
 
 
 class ReplanBegan(Event):
@@ -217,6 +241,8 @@ class ArtifactCompleted(Event):
     integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
     """Who made it, where it was somebody else's word that completed it."""
+    prompt: str = ""
+    """The blob of the prompt that it was made with."""
 
 
 class ArtifactMade(Event):
@@ -242,6 +268,7 @@ class ArtifactMade(Event):
     attempts: int = 1
     integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
+    prompt: str = ""
 
 
 class GateRecorded(Event):
@@ -271,6 +298,7 @@ class ArtifactFailed(Event):
     ms: int = 0
     stdout: str = ""
     stderr: str = ""
+    prompt: str = ""
 
 
 class StepRecorded(Event):
@@ -352,24 +380,29 @@ class OutputAccepted(Event):
 
 
 class RunPaused(Event):
-    """A run stopped before its end; `run` again goes on."""
+    """A run stopped before its end; `run` again goes on. `artifact`: where it was when it had to."""
 
     type = "run_paused"
     run: str
     reason: str
     code: str = "interrupted"
     until: str = ""
+    artifact: str = ""
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
 
 
 class RunCompleted(Event):
-    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off."""
+    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off.
+
+    `whole`: it was about all of the plan, and left nothing of it stale.
+    """
 
     type = "run_completed"
     run: str
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    whole: bool = False
 
 
 class RunFailed(Event):

@@ -10,8 +10,10 @@ import ast
 import hashlib
 import os
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.core.plan import ArtifactSpec
 from headway.errors import UsageError
 
 READS_VARS = "+vars"
@@ -285,3 +287,9 @@ def is_defined_once(path: str, qualname: str) -> bool:
     with open(path, "rb") as file:
         found = re.findall(rb"^(?:async +)?def +%s\b" % qualname.encode(), file.read(), re.MULTILINE)
     return len(found) == 1
+
+
+def function_of(functions: Mapping[str, Callable[..., Any]], spec: ArtifactSpec) -> Callable[..., Any] | None:
+    """The function that a program has for an artifact: its own, or that of its pipeline's phase."""
+    found = functions.get(spec.id)
+    return found if found is not None or not spec.phase else functions.get(f"{spec.pipeline}:{spec.phase}")

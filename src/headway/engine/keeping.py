@@ -21,6 +21,16 @@ Recorder = Callable[[cmd.Command, bool], list[Record]]
 """Has a command carried out; with True, what it caused is on disk when it returns."""
 
 
+class SetAside(Reason):
+    """An output is missing because what somebody wrote in its place was set aside just now."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        return f"the edit of {self.subject} was set aside; headway restore {self.now} brings it back"
+
+
 class Keeper:
     """Works on the outputs of one plan."""
 
@@ -59,7 +69,7 @@ class Keeper:
             if path in self._judge.shared.chains:
                 continue
             known = recorded.get(path)
-            if path.endswith("/") or known is None or not self._outputs.stands(known):
+            if path.endswith("/") or path in spec.optional or known is None or not self._outputs.stands(known):
                 self._outputs.clear(path)
 
     def reuse(self, artifact_id: str, run: str) -> str:
@@ -89,6 +99,8 @@ class Keeper:
                     note=note,
                     verified=earlier.verified,
                     wrote=earlier.wrote,
+                    prompt=earlier.prompt,
+                    stdout=earlier.stdout if earlier.prompt else "",
                     checks=self._check(self._judge.state.artifacts[artifact_id]),
                 ),
                 False,
@@ -127,3 +139,5 @@ class Keeper:
         self.preserve(artifact_id, paths)
         for path in paths:
             self._outputs.remove(path)
+        if paths:
+            self._judge.aside[artifact_id] = SetAside("output_missing", paths[0], now=artifact_id)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from headway.core import paths
 from headway.core.check import RANGES
-from headway.core.plan import GateKind, OnEdit
+from headway.core.plan import GateKind, OnEdit, Order, PromptChanges
 
 SIZE = r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)?$"
 Kind = Literal[
@@ -25,8 +25,14 @@ Kind = Literal[
     "choice",
     "section",
     "gates",
-    "roles",
     "artifacts",
+    "texts",
+    "templates",
+    "units",
+    "overrides",
+    "phases",
+    "pipelines",
+    "roles",
 ]
 
 
@@ -71,6 +77,12 @@ class Key(NamedTuple):
             "gates": "a mapping of names to gates",
             "roles": "a mapping of names to agents",
             "artifacts": "a mapping of ids to artifacts, or a list of artifacts with ids",
+            "texts": f"a mapping of names to {self.items}",
+            "templates": "the path of a template, or a mapping of roles to paths",
+            "units": "a list of names, or a mapping of files, or of from, items and max",
+            "overrides": "a mapping of units (or *) to phases (or *) to roles to paths",
+            "phases": "a mapping of names to phases",
+            "pipelines": "a mapping of names to pipelines",
         }
         return words.get(self.kind, "text")
 
@@ -166,11 +178,38 @@ ARTIFACT_KEYS: Table = {
     "files": Key("list", "Files that it is about.", "paths"),
     "gates": Key("gates", "Named checks that it must pass before it counts as complete.", keys=GATE_KEYS),
     "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
+    "templates": Key("templates", "Templates of its prompt, by role: {system: path, phase: path}."),
 }
 ID = Key("text", "What it is called.")
 LISTED_ARTIFACT_KEYS: Table = {"id": ID, **ARTIFACT_KEYS}
+PHASE_KEYS: Table = {
+    **{name: key for name, key in ARTIFACT_KEYS.items() if name not in ("produces", "produces_file", "modifies")},
+    "outputs": Key("texts", "What it writes, by name; {unit} stands for the unit.", "paths"),
+    "requires": Key("list", "Ids of artifacts that it needs besides the phases before it.", "ids", sorted_once),
+    "requires_outputs": Key("list", "Names of the outputs that it must write; without this, all of them.", "names"),
+    "inputs": Key("list", "Names of the phases that it reads; without this, all before it.", "names"),
+    "pre_state": Key("flag", "Whether it reads the state as the unit before left it."),
+    "repeat": Key("list", "Phases that are made again, this one last, until it is satisfied.", "names"),
+    "until": Key("text", 'When it is satisfied with what it wrote, such as report.status == "pass".'),
+    "times": Key("integer", "How often the loop is gone round at most (default: 3)."),
+}
+UNITS_KEYS: Table = {
+    "names": Key("list", "The units by name.", "names"),
+    "files": Key("text", "A pattern: every file that it matches is a unit."),
+    "from": Key("text", "The artifact whose JSON names the units.", field="source"),
+    "items": Key("text", "Where in it the names are, such as scenes[*].id."),
+    "max": Key("integer", "How many units there may be at most."),
+}
+PIPELINE_KEYS: Table = {
+    "units": Key("units", "What goes through it: names, files, or items of an artifact.", keys=UNITS_KEYS),
+    "order": Key("choice", "Whether a unit waits for the one before it.", choices=get_args(Order)),
+    "state": Key("text", "A file that phases change in place, unit after unit."),
+    "templates": Key("templates", "Templates of every phase that has templates, by role."),
+    "overrides": Key("overrides", "Other templates for some units or phases: {unit: {phase: {role: path}}}."),
+    "phases": Key("phases", "What happens to each unit, in order.", keys=PHASE_KEYS),
+}
 SETTINGS_KEYS: Table = {
-    "vars": Key("mapping", "Values for {vars.x} in commands; --set x=… replaces one for a run."),
+    "vars": Key("mapping", "Values for {vars.x} in commands; --set x=… replaces one, until the next --set."),
     "env": _ENV,
     "jobs": Key("integer", "How many artifacts are made at the same time unless -j says otherwise."),
     "retry": _RETRY,
@@ -181,6 +220,10 @@ SETTINGS_KEYS: Table = {
     "constraints": _CONSTRAINTS,
     "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
+    "pipelines": Key("pipelines", "Chains of phases that many units go through.", keys=PIPELINE_KEYS),
+    "prompt_changes": Key(
+        "choice", "Whether a changed prompt is asked about when a run is resumed.", choices=get_args(PromptChanges)
+    ),
     "agents": Key("roles", "Agents as roles: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
     "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),
     "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
@@ -206,6 +249,15 @@ _TYPES: Mapping[Kind, dict[str, Any]] = {
     "number": {"type": "number"},
     "size": {"type": ["string", "integer"], "pattern": SIZE},
     "flag": {"type": "boolean"},
+    "texts": {"type": "object", "additionalProperties": {"type": "string"}},
+    "templates": {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
+    "overrides": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+    },
 }
 
 
@@ -226,6 +278,10 @@ def plan_schema() -> dict[str, Any]:
                 "description": "One artifact of a list, with its id.",
                 **_object(LISTED_ARTIFACT_KEYS, required=["id"]),
             },
+            "phase": {
+                "description": "One phase of a pipeline: how it is made for each unit.",
+                **_object(PHASE_KEYS, within="phases."),
+            },
         },
     }
 
@@ -242,6 +298,13 @@ def _property(key: Key, name: str) -> dict[str, Any]:
         return described | _object(key.keys, within=f"{name}.")
     if key.kind == "gates":
         return described | {"type": "object", "additionalProperties": _object(key.keys, within="gates.")}
+    if key.kind == "phases":
+        return described | {"type": "object", "additionalProperties": {"$ref": "#/$defs/phase"}}
+    if key.kind == "pipelines":
+        return described | {"type": "object", "additionalProperties": _object(key.keys, required=["phases", "units"])}
+    if key.kind == "units":
+        listed = {"type": "array", "items": {"type": "string"}}
+        return described | {"anyOf": [listed, _object(key.keys, within="units.")]}
     if key.kind == "roles":
         return described | {"type": "object", "additionalProperties": _object(key.keys, within="agents.")}
     if key.kind == "choice":

@@ -110,7 +110,7 @@ class SavedExecution(msgspec.Struct, frozen=True):
             id=state.plan_id,
             settings=state.settings,
             profile=state.profile,
-            artifacts=tuple(state.artifacts.values()),
+            artifacts=tuple(spec for spec in state.artifacts.values() if not spec.pipeline),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,6 +21,11 @@ def sentence(record: ev.Record) -> str:
             return (
                 f"{event.type.removeprefix('artifact_')} {_names([s.id for s in event.artifacts])}{_why(event.reason)}"
             )
+        case ev.UnitExpanded():
+            return _grown(event)
+        case ev.RecipeChanged():
+            templates = _names(list(dict.fromkeys(change.template for change in event.changes)))
+            return f"prompts changed on purpose: {templates}{_why(event.reason)}"
         case ev.ArtifactRemoved() | ev.ArtifactReordered() | ev.ArtifactSkipped() | ev.ArtifactReleased():
             return f"{event.type.removeprefix('artifact_')} {_names(event.ids)}{_why(event.reason)}"
         case ev.ProfileSet():
@@ -30,7 +35,7 @@ def sentence(record: ev.Record) -> str:
         case ev.ArtifactStarted():
             return f"started {_names([s.id for s in event.starts])}"
         case ev.ArtifactCompleted():
-            took = f" in {seconds(event.ms)}" if event.how == "made" else ""
+            took = f" in {seconds(event.ms)}" if event.how == "made" and event.ms else ""
             origin = f" from {event.note}" if event.how == "reused" and event.note else ""
             return f"{event.how} {event.id}{took}{origin}{_tried(event.attempts)}"
         case ev.ArtifactMade():
@@ -63,7 +68,10 @@ def sentence(record: ev.Record) -> str:
         case ev.MilestoneCompleted():
             return f"milestone {event.milestone} completed"
         case ev.RunPaused():
-            return f"run {event.run} paused: {_short(event.reason)}"
+            where = f" at {event.artifact}" if event.artifact else ""
+            until = f", until {event.until}" if event.until else ""
+            why = f": {_short(event.reason)}" if event.reason not in ("", "paused") else ""
+            return f"run {event.run} paused{where}{why}{until}"
         case ev.RunCompleted() | ev.RunFailed():
             return f"run {event.run} {event.type.removeprefix('run_')}"
         case ev.Snapshot():
@@ -82,6 +90,13 @@ def sentence(record: ev.Record) -> str:
             return f"ledger rotated: events up to {event.sealed.seq} are in {event.segment}"
         case _:
             return (event.name if isinstance(event, ev.Unknown) else event.type).replace("_", " ")
+
+
+def _grown(event: ev.UnitExpanded) -> str:
+    parts = [f"{len(event.artifacts)} artifacts new or changed"] if event.artifacts else []
+    parts += [f"{len(event.removed)} removed"] if event.removed else []
+    units = f" into {count(len(event.units), 'unit')}" if event.units is not None else ""
+    return f"pipeline {event.pipeline} expanded{units}: {', '.join(parts) or 'nothing changed'}{_why(event.reason)}"
 
 
 class Story:
@@ -134,8 +149,8 @@ class Story:
             if ids:
                 self._done[how] = self._done.get(how, 0) + len(ids)
         parts = ", ".join(f"{number} {how}" for how, number in self._done.items())
-        runs = f"{' in' if parts else ''} {len(self._runs)} runs" if len(self._runs) > 1 else ""
-        return f": {parts}{runs}" if parts or runs else ""
+        runs = f" in {len(self._runs)} runs" if len(self._runs) > 1 else ""
+        return f": {parts}{runs}" if parts else runs
 
     def _forget(self) -> None:
         self._runs.clear()

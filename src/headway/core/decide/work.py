@@ -11,7 +11,7 @@ from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
 from headway.core.ids import foreign_name
 from headway.core.lifecycle import allowed, is_done, recorded_status, stage_of
-from headway.core.state import State
+from headway.core.state import Proposal, State
 
 
 def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
@@ -46,7 +46,8 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
     held = tuple(a for a, claim in state.claims.items() if claim.run == command.run)
     events: Events = [ev.ArtifactReleased(ids=held, reason=command.reason or "the run ended")] if held else []
     if command.status == "completed":
-        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored))
+        whole = not state.run.partial
+        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored, whole=whole))
     elif command.status == "failed":
         events.append(
             ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept, restored=command.restored)
@@ -58,11 +59,22 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
                 reason=command.reason,
                 code=command.code,
                 until=command.until,
+                artifact=command.artifact,
                 kept=command.kept,
                 restored=command.restored,
             )
         )
     return events
+
+
+def _draft(state: State, proposal: Proposal) -> Rejection:
+    """What its file said and could not be kept may have been a gate: nothing is made past it."""
+    return Rejection(
+        code="plan.draft",
+        message=f"Plan {state.plan_id} is a draft: {proposal.path} has problems",
+        facts={"problems": "; ".join(proposal.problems[:3])},
+        hint=f"correct {proposal.path}, then: headway plans new {proposal.path}",
+    )
 
 
 def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
@@ -71,6 +83,8 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
     strangers = [a for a in ids if a not in state.artifacts]
     if strangers:
         return unknown(state, strangers)
+    if not command.run and state.proposal is not None and state.proposal.problems:
+        return _draft(state, state.proposal)
     limit = state.profile.limit if state.profile is not None else None
     if limit is not None and len(state.claims) + len(ids) > limit:
         return Rejection(
@@ -184,6 +198,7 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        prompt=command.prompt,
         attempts=command.attempts,
         integrates=state.artifacts[command.id].integrates,
     )

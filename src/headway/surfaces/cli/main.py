@@ -43,6 +43,7 @@ VERBS = (
     Verb("replan", "make another plan the next version", "Words"),
     Verb("status", "where a plan stands", "Look"),
     Verb("why", "why an artifact is stale, fresh or failed", "Look"),
+    Verb("phases", "the phase ledger of a unit", "Look"),
     Verb("log", "what happened", "Look"),
     Verb("show", "what an attempt left and printed", "Look"),
     Verb("diff", "how an output differs from an earlier one", "Look"),

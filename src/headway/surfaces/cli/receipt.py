@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from headway.engine.result import Decision, RunResult
+from headway.engine.result import NEXT_GATE, Decision, RunResult
 from headway.projections.story import seconds
 
 T = TypeVar("T")
@@ -25,6 +25,14 @@ _QUESTIONS = {
     "adopted_edit": (
         "is what somebody accepted, and out of date now",
         "are what somebody accepted, and out of date now",
+    ),
+    "prompt_changed": (
+        "was made with another prompt, and the plan is not finished",
+        "were made with another prompt, and the plan is not finished",
+    ),
+    "pre_state_changed": (
+        "was made from another state than there is now",
+        "were made from another state than there is now",
     ),
     "edit_not_verified": ("was edited, and verify disagrees", "were edited, and verify disagrees"),
 }
@@ -59,7 +67,7 @@ def receipt(result: RunResult, where: str = "") -> str:
 def next_command(result: RunResult, where: str = "") -> str:
     """What to type next."""
     if result.paused is not None and result.paused.code in ("approval", "gates"):
-        return result.paused.resume
+        return f"{result.resume}{where if result.paused.code == 'gates' else ''}"
     if result.status == "interrupted" or result.paused is not None:
         command = "run"
     elif result.failed or result.decisions:
@@ -79,15 +87,21 @@ def next_command(result: RunResult, where: str = "") -> str:
 
 def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     """What there is to say before the receipt: (style, line)."""
+    for changed in result.prompts:
+        yield "yellow", f"{changed.text}."
     for decision in result.decisions:
         yield "yellow", question(decision, where)
     for artifact_id, path in _few(result.moved.items()):
         yield "yellow", f"{artifact_id}: {path} changed while it was being made. Next: headway run{where}"
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
-        yield "", f"{artifact_id} waits: {how}{where if how.startswith('headway ') else ''}"
+        first, *more = how.split(NEXT_GATE)
+        yield "", f"{artifact_id} waits: {first}{where if first.startswith('headway ') else ''}"
+        yield from (("", f"  and: gate {gate}") for gate in more)
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
+    if result.gone:
+        yield "", f"Units that are gone leave their files: {names(result.gone)}. Next: headway gc --outputs{where}"
     if result.unstable:
         yield "", f"Not the same twice, though nothing they read changed: {names(result.unstable)}"
 
@@ -123,7 +137,8 @@ def _stopped(result: RunResult) -> str:
         return "Interrupted; nothing is lost"
     if result.paused is None:
         return ""
-    return f"Paused ({result.paused.code})" + (f" until {result.paused.until}" if result.paused.until else "")
+    where = f" at {result.paused.artifact}" if result.paused.artifact else ""
+    return f"Paused ({result.paused.code}){where}" + (f" until {result.paused.until}" if result.paused.until else "")
 
 
 def _saved(result: RunResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from typing import Any
 from headway.errors import HeadwayError
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+
+
+_HARMFUL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 class Screen:
@@ -70,7 +74,7 @@ class Screen:
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
-            print(text)
+            print(harmless(text))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -109,13 +113,13 @@ class Screen:
 
     def note(self, text: str) -> None:
         """A message beside the answer, on stderr."""
-        print(text, file=sys.stderr)
+        print(harmless(text), file=sys.stderr)
 
     def error(self, error: HeadwayError) -> None:
         """An error in its one shape: what happened, the facts, what to do."""
         if self.as_json:
             self.answer({"error": error.to_dict()})
-        first, *rest = str(error).splitlines()
+        first, *rest = harmless(str(error)).splitlines()
         print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
 
     def colours(self, stream: Any) -> bool:
@@ -127,3 +131,8 @@ class Screen:
         if not (self._colour_err if err else self._colour_out):
             return text
         return "".join(f"\x1b[{_STYLES[name]}m" for name in names) + text + "\x1b[0m"
+
+
+def harmless(text: str) -> str:
+    """Without what would do something to a terminal: goals, notes and names come from anybody. Colours may stay."""
+    return _HARMFUL.sub("\N{REPLACEMENT CHARACTER}", text) if not text.isprintable() else text

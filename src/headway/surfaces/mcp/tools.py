@@ -188,6 +188,11 @@ def milestones(desk: Desk, plan_id: PlanId = "", cursor: Cursor = "") -> Page:
     return desk.milestones(plan_id, cursor)  # type: ignore[return-value]
 
 
+def phases(desk: Desk, unit: str, plan_id: PlanId = "") -> Told:
+    """The phase ledger of a unit: what each phase came to, and the attempts before."""
+    return desk.phases(unit, plan_id)  # type: ignore[return-value]
+
+
 def preview(desk: Desk, targets: list[str] | None = None, plan_id: PlanId = "", cursor: Cursor = "") -> Page:
     """What run would make, and why: an upper bound."""
     return desk.preview(targets or (), plan_id, cursor)  # type: ignore[return-value]
@@ -271,6 +276,7 @@ REST = (
     Spec(reject),
     Spec(get_approved_plan, reads=True),
     Spec(milestones, reads=True),
+    Spec(phases, reads=True),
     Spec(preview, reads=True),
     Spec(log, reads=True),
     Spec(search, reads=True),

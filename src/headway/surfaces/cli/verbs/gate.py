@@ -13,8 +13,9 @@ from typing import Any
 from headway.errors import UsageError
 from headway.files.given import read_given
 from headway.life import Life
+from headway.surfaces.cli.hands import give
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_json, add_plan, person, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.verbs.complete import show
 
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
     parser.add_argument("gate", metavar="NAME", nargs="?", help="one of its gates")
     parser.add_argument("verdict", metavar="VERDICT", nargs="?", choices=WORDS, help="approve, reject or concerns")
-    parser.add_argument("--by", default="", metavar="NAME", help="whose word it is")
+    parser.add_argument("--by", type=person, default="", metavar="NAME", help="whose word it is")
     parser.add_argument("--note", default="", metavar="TEXT", help="the evidence, for the record")
     parser.add_argument("--file", metavar="FILE", help="the same, from a file")
     parser.add_argument("--content", default="", metavar="HASH", help="refuse unless it still has this content")
@@ -57,6 +58,6 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(f"  {name} ({gate['kind']}): {gate['status']}")
         for said in gate["verdicts"]:
             screen.say(f"    {said['verdict']} by {said['by']}: {' '.join(said['text'].split())[:100]}".rstrip(": "))
-    for lack in found["missing"]:
-        screen.say(f"Next: {lack['command']}")
+    for number, lack in enumerate(found["missing"]):
+        screen.say(f"{'  and' if number else 'Next'}: {give(lack, same_plan(args))}")
     return 0

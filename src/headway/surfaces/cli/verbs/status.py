@@ -9,9 +9,13 @@ import argparse
 from typing import Any
 
 from headway.core.freshness import EDITS
+from headway.surfaces.cli.hands import finish, give, held
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+
+ROWS = 40
+"""So many units are shown one by one."""
 
 SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
 MANY = 50
@@ -39,9 +43,15 @@ def run(args: Any, screen: Screen) -> int:
         f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
         f"{done['done']} of {done['total']} done{as_of}"
     )
-    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale"]
-    _list(artifacts, open_, screen, everything=args.verbose)
-    screen.say(_summary(artifacts, open_, same_plan(args)))
+    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale" and not found.get("gathers")]
+    plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
+    _list(plain, [a for a in open_ if a in plain], screen, everything=args.verbose)
+    for name, pipeline in document["pipelines"].items():
+        _show_pipeline(screen, name, pipeline)
+    if paused := document["paused"]:
+        where = f" at {paused['artifact']}" if paused["artifact"] else ""
+        screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
+    screen.say(_summary(document, open_, same_plan(args)))
     return 1 if args.check and open_ else 0
 
 
@@ -54,22 +64,73 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         stale = found["freshness"] == "stale"
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
-        if found["missing"] and not found["error"]:
-            text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
+        lacks = found["missing"] if not found["error"] else []
+        if found["blocked_by"] and not lacks:
+            text = f"blocked by {found['blocked_by']}"
+        if _in_hand(found):
+            text = held(found["claim"])
+        elif lacks:
+            text = f"waits: {lacks[0]['text']}: {lacks[0]['command']}"
         style = "red" if found["error"] else "dim"
         screen.say(f"  {sign} {artifact_id:<{width}}  {screen.style(text, style)}".rstrip())
+        for lack in lacks[1:]:
+            screen.say(f"    {'':<{width}}  {screen.style(_and(lack), 'dim')}")
     if not whole:
         more = [f"{len(open_) - MANY:,} more to make"] if len(open_) > MANY else []
         more += [f"{len(artifacts) - len(open_):,} up to date"]
         screen.say(screen.style(f"  and {', '.join(more)} (-v lists them)", "dim"))
 
 
-def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:
+def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
+    """Units × phases: a row for each unit that is not done, up to a screenful, and a line for those that are."""
+    phases, units = pipeline["phases"], pipeline["units"]
+    width = min(max((len(unit) for unit in units), default=4), 40)
+    screen.say(f"{name}: {len(units)} unit{'s' * (len(units) != 1)} × {', '.join(phases)}")
+    rows = {unit: [_sign(row.get(phase)) for phase in phases] for unit, row in units.items()}
+    open_ = {unit: row for unit, row in rows.items() if set(row) - {SIGN["complete"], SIGN["skipped"]}}
+    shown = rows if len(rows) <= ROWS else dict(list(open_.items())[:ROWS])
+    for unit, row in shown.items():
+        cells = "  ".join(f"{sign:^{len(phase)}}" for sign, phase in zip(row, phases, strict=True))
+        screen.say(f"  {unit:<{width}}  {cells}".rstrip())
+    if len(shown) < len(rows):
+        screen.say(f"  {len(rows) - len(open_)} units done, {len(open_) - len(shown)} more are not")
+
+
+def _sign(found: dict[str, str] | None) -> str:
+    if found is None:
+        return " "
+    return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
+
+
+def _summary(document: dict[str, Any], open_: list[str], where: str) -> str:
     """What is to be done, in a line."""
+    artifacts, command = document["artifacts"], document["next"]
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
         return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
-    if any(artifacts[a]["reason"]["code"] == "in_progress" for a in open_):
-        return f"{len(open_)} to make at most. A run is under way: headway log --follow{where}"
-    return f"{len(open_)} to make at most. Next: headway run{where}" if open_ else "Everything is up to date."
+    number = f"{len(open_)} to make at most"
+    claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
+    if any(not _in_hand(artifacts[a]) for a in claimed):
+        return f"{number}. A run is under way: headway log --follow{where}"
+    waiting = [a for a in open_ if artifacts[a]["missing"] and not artifacts[a]["error"]]
+    others = {*claimed, *waiting, *(a for a in open_ if artifacts[a]["reason"]["code"] == "requirement_stale")}
+    if waiting and others.issuperset(open_):
+        return f"{number}. Next: {give(artifacts[waiting[0]]['missing'][0], where)}"
+    if claimed and others.issuperset(open_):
+        first = claimed[0]
+        claim = artifacts[first]["claim"]
+        return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
+    if not open_:
+        return "Everything is up to date."
+    named = "" if " --plan-id " in command else where
+    return f"{number}. Next: {command}{named}"
+
+
+def _in_hand(found: dict[str, Any]) -> bool:
+    """Somebody has it in hand, and no run."""
+    return found["reason"]["code"] == "in_progress" and found["claim"] is not None and not found["claim"]["run"]
+
+
+def _and(lack: dict[str, str]) -> str:
+    return f"and: {lack['text']}: {lack['command']}"
