@@ -386,7 +386,7 @@ pipelines:
   scene:
     units: [one, two]
     phases:
-      write: {produces: "out/{unit}.txt", run: "echo {unit} > {output}"}
+      write: {outputs: {text: "{unit}.txt"}, run: "echo {unit} > {outputs.text}"}
 """
 
     async def story() -> None:
