@@ -6,7 +6,18 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Retry, Settings
+from headway.core.plan import (
+    ArtifactSpec,
+    Gate,
+    Limits,
+    PlanSpec,
+    Profile,
+    Replanning,
+    Retry,
+    Role,
+    Settings,
+    Transitions,
+)
 from headway.files.plan_keys import ARTIFACT_KEYS, SETTINGS_KEYS
 from headway.files.plan_writer import write_plan
 from headway.files.planfile import parse_plan
@@ -97,6 +108,19 @@ FULL = PlanSpec(
         confirm_above=2.5,
         store_up_to=1024,
         prompt_changes="follow",
+        agents={
+            "writer": Role(
+                when="w",
+                instructions="i",
+                tools=("status",),
+                commands=("git diff",),
+                next=Transitions(success="reviewer", failure="writer", limit="complete"),
+                limits=Limits(iterations=2, time=1.5, tokens=100),
+            ),
+            "bare": Role(),
+        },
+        notify=("./tell.sh",),
+        metadata={"k": 1},
     ),
     profile=Profile(parallelization_enabled=True, max_concurrent_tasks=3, council_parallel=True),
     artifacts=(
