@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 from functools import lru_cache
-from typing import Any
 
 from headway.errors import UsageError
 
@@ -33,7 +32,7 @@ class Module:
     def _read(self, body: list[ast.stmt]) -> None:
         for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                node.decorator_list = [d for d in node.decorator_list if not _registers(d)]
+                node.decorator_list = [d for d in node.decorator_list if not registers(d)]
                 self.names.setdefault(node.name, []).append(node)
             elif not isinstance(node, (ast.Import, ast.ImportFrom)):
                 for name in dict.fromkeys([*_bound(node), *_changed(node)]):
@@ -102,6 +101,20 @@ class Code:
             self._digests[key] = self._closure(path, first)
         return self._digests[key]
 
+    def of_module(self, path: str) -> str:
+        """The digest of a whole file and of all that it uses."""
+        key = (path, "*")
+        if key not in self._digests:
+            self._digests[key] = self._closure(path, "*")
+        return self._digests[key]
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is the project's own: below its root, and not installed there."""
+        if not path.startswith(self.root + os.sep) or not path.endswith(".py"):
+            return False
+        parts = path[len(self.root) + 1 :].split(os.sep)
+        return not any(part == "site-packages" or part.startswith(".") for part in parts) and os.path.isfile(path)
+
     def find(self, module: str, relative_to: str = "") -> str | None:
         """The project file of a module, or None if it is not the project's."""
         return next(iter(self.find_all(module, relative_to)), None)
@@ -150,14 +163,14 @@ class Code:
                 continue
             if what == "*":
                 pieces.append(f"*:{ast.dump(module.tree)}")
-                used = _used(module.tree)
+                used = names_used(module.tree)
             else:
                 nodes = module.names.get(what, [])
                 pieces += [f"{what}:{ast.dump(node)}" for node in nodes]
-                used = {n for node in nodes for n in _used(node)}
+                used = {n for node in nodes for n in names_used(node)}
                 used |= {(what, "")} if not nodes else set()
             queue += self._lead_on(where, module, used)
-        return _digest("\n".join(sorted(pieces)))
+        return digest_of("\n".join(sorted(pieces)))
 
     def _lead_on(self, where: str, module: Module, used: set[tuple[str, str]]) -> list[tuple[str, str]]:
         """Where the names that a piece of code uses are defined, as far as that is in the project."""
@@ -208,13 +221,13 @@ class Code:
         return self._modules[path]
 
 
-def _registers(decorator: ast.expr) -> bool:
+def registers(decorator: ast.expr) -> bool:
     """`@plan.artifact(…)` says what the artifact is; that is its spec, and not the code that makes it."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return isinstance(target, ast.Attribute) and target.attr == "artifact"
 
 
-def _used(node: ast.AST) -> set[tuple[str, str]]:
+def names_used(node: ast.AST) -> set[tuple[str, str]]:
     """Names that a piece of code uses, with the attribute that is taken of each, if only one is."""
     found: set[tuple[str, str]] = set()
     taken: set[int] = set()
@@ -263,44 +276,10 @@ def _changed(node: ast.stmt) -> list[str]:
     return found
 
 
-def of_live(function: Any, depth: int = 0) -> str:
-    """The digest of a function that has no project file: of a notebook or a prompt. Its source, and what it uses."""
-    import inspect
-    import textwrap
-
-    from headway.core.fingerprint import NotEncodable, digest
-
-    try:
-        tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        for node in tree.body:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                node.decorator_list = [d for d in node.decorator_list if not _registers(d)]
-        text, used = ast.dump(tree), _used(tree)
-    except (OSError, TypeError, SyntaxError):
-        code = getattr(function, "__code__", None)
-        text, used = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(function), set()
-    parts = [text]
-    scope = dict(getattr(function, "__globals__", {}))
-    closure = inspect.getclosurevars(function).nonlocals if hasattr(function, "__code__") else {}
-    for name in sorted({name for name, _ in used}):
-        value = closure.get(name, scope.get(name))
-        if value is function or value is None:
-            continue
-        if inspect.isfunction(value) or inspect.isclass(value):
-            if getattr(value, "__module__", "") == getattr(function, "__module__", "") and depth < 20:
-                parts.append(f"{name}={of_live(value, depth + 1)}")
-        elif not inspect.ismodule(value):
-            try:
-                parts.append(f"{name}={digest(value)}")
-            except NotEncodable:
-                parts.append(f"{name}:{type(value).__qualname__}")
-    return _digest("\n".join(parts))
-
-
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
     """The digest of code; its ending tells whether the code reads the plan's variables."""
     found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return found + READS_VARS if "attr='vars'" in text else found
+    return found + READS_VARS if "attr='vars'" in text or READS_VARS in text else found
 
 
 def _unfound(reference: str, why: str) -> UsageError:
@@ -310,23 +289,6 @@ def _unfound(reference: str, why: str) -> UsageError:
         hint="make: is module:function or path/file.py:function, below the project's root or its src folder",
         code="recipe.function",
     )
-
-
-def of_function(code: Code, function: Any) -> str:
-    """The digest of a function object: through its project file where it has one, else from the object itself."""
-    import inspect
-
-    plain = inspect.unwrap(function)
-    file = getattr(getattr(plain, "__code__", None), "co_filename", "")
-    real = os.path.realpath(file) if file else ""
-    name = getattr(plain, "__qualname__", "")
-    if real.startswith(code.root + os.sep) and os.path.isfile(real) and "<" not in name and not plain.__closure__:
-        try:
-            found = code.of_name(real, name)
-            return found if is_defined_once(real, name) else _digest(f"{found}\n{of_live(plain)}")
-        except UsageError:
-            pass
-    return of_live(plain)
 
 
 def is_defined_once(path: str, qualname: str) -> bool:
