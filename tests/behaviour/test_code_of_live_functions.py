@@ -87,6 +87,26 @@ def test_an_edit_of_what_a_live_function_uses_makes_it_again(tmp_path: Path, cas
     assert any("oh, new" in path.read_text() for path in tmp_path.glob("*.txt"))
 
 
+@pytest.mark.parametrize("edited", ["plan.py", "h.py"])
+def test_a_file_that_is_edited_after_it_was_loaded_is_made_again_by_the_next_process(
+    tmp_path: Path, edited: str
+) -> None:
+    """The old function ran, so the new one is still due."""
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "h.py").write_text(HELPER)
+    (tmp_path / "plan.py").write_text(
+        "import pathlib, h\nfrom headway import Plan\nplan = Plan('Live', id='live')\n"
+        "@plan.artifact(produces='x.txt')\ndef x():\n    return 'old' + h.helper()\n"
+        f"file = pathlib.Path('{edited}')\nfile.write_text(file.read_text().replace(\"'old'\", \"'oh, new'\"))\n"
+        "print(len(plan.run().made))\n"
+    )
+    assert run(tmp_path) == "1"
+    assert (tmp_path / "x.txt").read_text() == "oldold"
+    assert run(tmp_path) == "1"
+    assert "oh, new" in (tmp_path / "x.txt").read_text()
+    assert run(tmp_path) == "0"
+
+
 def run(root: Path) -> str:
     """The script as a process of its own."""
     done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=False, cwd=root)

@@ -78,6 +78,12 @@ class Code:
         self._modules: dict[str, Module | None] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._references: dict[str, str] = {}
+        self.reached: dict[tuple[str, str], set[str]] = {}
+        """The files that the code of a name was found in."""
+
+        self.loaded: dict[str, bool] = {}
+        """Files that may have changed since they were loaded: whether what was loaded is what they hold."""
+
         self._found: dict[tuple[str, str], list[str]] = {}
 
     def of_reference(self, reference: str) -> str:
@@ -170,6 +176,7 @@ class Code:
                 used = {n for node in nodes for n in names_used(node)}
                 used |= {(what, "")} if not nodes else set()
             queue += self._lead_on(where, module, used)
+        self.reached[path, name] = {where for where, _ in seen}
         return digest_of("\n".join(sorted(pieces)))
 
     def _lead_on(self, where: str, module: Module, used: set[tuple[str, str]]) -> list[tuple[str, str]]:

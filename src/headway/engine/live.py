@@ -14,6 +14,7 @@ import inspect
 import os
 import sys
 import textwrap
+import time
 import types
 from typing import Any
 
@@ -51,7 +52,27 @@ class _Walk:
             once = is_defined_once(path, function.__qualname__)
         except (UsageError, OSError):
             return ""
+        reached = self.code.reached.get((path, function.__qualname__.split(".", maxsplit=1)[0]), {path})
+        if not all(self._is_loaded(file, function.__globals__ if file == path else None) for file in reached):
+            return ""
         return found if once else digest_of(f"{found}\n{self.of_code(function, 0)}")
+
+    def _is_loaded(self, path: str, scope: dict[str, Any] | None) -> bool:
+        """Whether the functions that were loaded from a file are those that it holds now."""
+        if not _touched(path):
+            return True
+        if path not in self.code.loaded:
+            self.code.loaded[path] = self._compare(path, scope)
+        return self.code.loaded[path]
+
+    @staticmethod
+    def _compare(path: str, scope: dict[str, Any] | None) -> bool:
+        if scope is None:
+            modules = (getattr(m, "__dict__", {}) for m in list(sys.modules.values()))
+            scope = next((names for names in modules if names.get("__file__") == path), {})
+        functions = [inspect.unwrap(value) for value in scope.values() if inspect.isfunction(value)]
+        own = [f.__code__ for f in functions if os.path.realpath(f.__code__.co_filename) == path]
+        return {plain_code(code) for code in own} <= _compiled(path, *_times(path))
 
     def of(self, value: Any, depth: int) -> str:
         """What stands for a value: the same in every process while nothing of it changes."""
@@ -121,7 +142,9 @@ class _Walk:
         code = function.__code__
         names = _names(code)
         text = plain_code(code)
-        if function.__name__ != "<lambda>":
+        file = os.path.realpath(code.co_filename)
+        outdated = os.path.isfile(file) and _touched(file) and text not in _compiled(file, *_times(file))
+        if function.__name__ != "<lambda>" and not outdated:
             try:
                 tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
                 for node in tree.body:
@@ -143,6 +166,46 @@ class _Walk:
         if function.__defaults__ or function.__kwdefaults__:
             parts.append(self.of([function.__defaults__, function.__kwdefaults__], depth + 1))
         return "\n".join(parts)
+
+
+def _times(path: str) -> tuple[int, int, int]:
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+
+def _touched(path: str) -> bool:
+    """Whether a file may have changed since this process began, and so since it was loaded."""
+    try:
+        return max(_times(path)[:2]) / 1e9 > _began() - 2
+    except OSError:
+        return True
+
+
+@functools.cache
+def _began() -> float:
+    """When this process began; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(path: str, *_times: int) -> frozenset[str]:
+    """All functions of a file as it is now, compiled."""
+    try:
+        with open(path, "rb") as file:
+            waiting = [compile(file.read(), path, "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+    found = set()
+    while waiting:
+        code = waiting.pop()
+        found.add(plain_code(code))
+        waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    return frozenset(found)
 
 
 def _file_of(module: types.ModuleType) -> str:
