@@ -26,8 +26,10 @@ LAYERS = (
     {"history"},
     {"project"},
     {"doctor", "planning"},
-    {"work"},
+    {"work", "holding"},
     {"authoring", "incremental", "life", "reading"},
+    {"briefing"},
+    {"desk"},
     {"surfaces", "testing"},
     {"headway"},  # the public face itself
 )

@@ -13,7 +13,9 @@ from tests.test_docs import FENCE, ROOT, dead_links, play, shortfalls
 
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-LEFT = shutil.ignore_patterns(".headway", "__pycache__", "build", "dist", "out", "outside", "src", "report.md", "*.old")
+LEFT = shutil.ignore_patterns(
+    ".headway", "__pycache__", "build", "dist", "out", "outside", "src", "report.md", "*.old", "draft", "docs"
+)
 
 
 def copied(name: str, folder: Path) -> Path:

@@ -198,7 +198,7 @@ def _values() -> list[type]:
 
 def _annotations(cls: type) -> dict[str, str]:
     names: tuple[str, ...] = getattr(cls, "__struct_fields__", ()) or getattr(cls, "_fields", ())
-    found = inspect.get_annotations(cls)
+    found = {name: kind for base in reversed(cls.__mro__) for name, kind in inspect.get_annotations(base).items()}
     return {name: str(getattr(found[name], "__forward_arg__", found[name])) for name in names}
 
 

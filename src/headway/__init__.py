@@ -8,6 +8,7 @@ from headway.version import VERSION as __version__  # noqa: F401, N811  # the na
 TYPE_CHECKING = False  # `typing` itself would cost a third of a start
 if TYPE_CHECKING:
     from headway.authoring import Plan
+    from headway.core.arbiter import ArbiterContext, arbitrate, build_arbiter_prompt
     from headway.core.freshness import ChangeReport, Reason, compute_rebuild_set
     from headway.core.graph import ArtifactGraph, find_invalidated
     from headway.core.ids import hash_goal
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from headway.work import Work
 
 _HOMES = {
+    "ArbiterContext": "core.arbiter",
     "ArtifactGraph": "core.graph",
     "ArtifactSpec": "core.plan",
     "ChangeDetector": "incremental",
@@ -50,6 +52,8 @@ _HOMES = {
     "RunResult": "engine.result",
     "SavedExecution": "projections.saved_execution",
     "Work": "work",
+    "arbitrate": "core.arbiter",
+    "build_arbiter_prompt": "core.arbiter",
     "compute_rebuild_set": "core.freshness",
     "find_invalidated": "core.graph",
     "hash_goal": "core.ids",
@@ -57,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ArbiterContext",
     "ArtifactGraph",
     "ArtifactSpec",
     "ChangeDetector",
@@ -80,6 +85,8 @@ __all__ = [
     "RunResult",
     "SavedExecution",
     "Work",
+    "arbitrate",
+    "build_arbiter_prompt",
     "compute_rebuild_set",
     "find_invalidated",
     "hash_goal",

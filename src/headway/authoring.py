@@ -26,7 +26,7 @@ from headway.core.fingerprint import NotEncodable
 from headway.core.fingerprint import digest as value_digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
 from headway.engine.code import is_defined_once
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
+LISTS = ("requires", "inputs", "sources", "requires_outputs", "repeat", "env", "acceptance", "files", "tags")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 LIVE = "live:"
 """Marks a function that has no file of the project: only the program that defines it can run it."""
@@ -60,6 +62,7 @@ class Plan:
         retry: Retry | int | None = None,
         timeout: float | None = None,
         on_edit: Any = "ask",
+        prompt_changes: Any = "ask",
         profile: Profile | None = None,
         planned_by: str = "",
         confirm_above: float = 1.0,
@@ -76,12 +79,14 @@ class Plan:
             "jobs": jobs,
             "timeout": timeout,
             "on_edit": on_edit,
+            "prompt_changes": prompt_changes,
             "retry": _retry(retry),
             "planned_by": planned_by,
             "confirm_above": confirm_above,
             "store_up_to": _size(store_up_to),
         }
         self._artifacts: dict[str, ArtifactSpec] = {}
+        self._pipelines: dict[str, PipelineBuilder] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._where = project
         self._environ = environ
@@ -115,6 +120,7 @@ class Plan:
         produces: Paths = (),
         modifies: Paths = (),
         sources: Paths = (),
+        templates: str | Mapping[str, str] | None = None,
         retry: Retry | int | None = None,
         **keys: Any,
     ) -> str:
@@ -132,24 +138,42 @@ class Plan:
             "produces": _paths(produces),
             "modifies": _paths(modifies),
             "sources": _paths(sources),
+            "templates": _roles(templates),
             "retry": _retry(retry),
             **{key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()},
         }
-        try:
-            self._artifacts[id] = msgspec.convert(given, ArtifactSpec)
-        except msgspec.ValidationError as error:
-            raise UsageError(
-                f"Artifact {id} cannot be read",
-                facts={"reason": error},
-                hint="docs/plan-file.md lists the keys",
-                code="plan.key",
-            ) from error
+        self._artifacts[id] = _converted(f"artifact {id}", given, ArtifactSpec)
         return id
+
+    def pipeline(
+        self,
+        name: str,
+        *,
+        units: Iterable[str] | Mapping[str, Any],
+        order: Any = "independent",
+        state: str = "",
+        templates: str | Mapping[str, str] | None = None,
+        overrides: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
+    ) -> PipelineBuilder:
+        """Add a chain of phases that units go through: names, `{"files": …}` or `{"from": …, "items": …}`."""
+        if name in self._pipelines:
+            raise UsageError(f"Pipeline {name} is there already", hint="give it another name", code="plan.duplicate")
+        given = {
+            "name": name,
+            "units": dict(units) if isinstance(units, Mapping) else {"names": list(units)},
+            "order": order,
+            "state": normalise(state) if state else "",
+            "templates": _roles(templates),
+            "overrides": {u: {p: dict(r) for p, r in phases.items()} for u, phases in (overrides or {}).items()},
+        }
+        self._pipelines[name] = PipelineBuilder(self, _converted(f"pipeline {name}", given, Pipeline))
+        return self._pipelines[name]
 
     @property
     def spec(self) -> PlanSpec:
         """What has been built so far."""
-        settings = Settings(vars=self.vars, **self._settings)
+        built = tuple(builder.built for builder in self._pipelines.values())
+        settings = Settings(vars=self.vars, pipelines=built, **self._settings)
         return PlanSpec(
             goal=self.goal,
             id=self.id,
@@ -192,8 +216,8 @@ class Plan:
 
     def _at_rest(self, work: Work, asked: Options, reporter: Reporter | None) -> RunResult | None:
         """What the run comes to if it is known to have nothing to do; then not even the ledger is read."""
-        if asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
-            return None
+        if self._pipelines or asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
+            return None  # which artifacts the units of a pipeline are, only the ledger knows
         spec = self.spec
         result = work.session.at_rest(
             spec.id or hash_goal(spec.goal), self._artifacts, self._functions, proposal=self._name, source=_source(spec)
@@ -304,6 +328,78 @@ class Plan:
         if own and plain_name and not odd and not bound and is_defined_once(real, name):
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
+
+
+class PipelineBuilder:
+    """A pipeline that grows phase by phase."""
+
+    def __init__(self, plan: Plan, start: Pipeline) -> None:
+        self._plan = plan
+        self._start = start
+        self._phases: dict[str, Phase] = {}
+
+    @property
+    def built(self) -> Pipeline:
+        """The pipeline so far."""
+        found: Pipeline = msgspec.structs.replace(self._start, phases=tuple(self._phases.values()))
+        return found
+
+    @overload
+    def phase(self, function: F, /) -> F: ...
+    @overload
+    def phase(self, /, *, id: str = "", **keys: Any) -> Callable[[F], F]: ...
+    def phase(self, function: F | None = None, /, *, id: str = "", **keys: Any) -> Any:
+        """Decorate a function: it makes the phase of its name, for every unit."""
+
+        def decorate(made_by: F) -> F:
+            self.add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
+            return made_by
+
+        return decorate(function) if function is not None else decorate
+
+    def add(
+        self,
+        id: str,
+        *,
+        make: Callable[..., Any] | str = "",
+        args: Mapping[str, Any] | None = None,
+        templates: str | Mapping[str, str] | None = None,
+        retry: Retry | int | None = None,
+        **keys: Any,
+    ) -> str:
+        """Add a phase; its name."""
+        place = f"{self._start.name}:{id}"
+        if id in self._phases:
+            raise UsageError(f"Phase {place} is there already", hint="give it another name", code="plan.duplicate")
+        if callable(make):
+            self._plan._functions[place] = _with_values(make, dict(args or {}))
+        plain = _is_plain(dict(args or {}))
+        given = {
+            "id": id,
+            "make": self._plan._reference(make, odd=not plain) if callable(make) else make,
+            "args": _encodable(place, args or {}),
+            "templates": _roles(templates),
+            "retry": _retry(retry),
+            **{key: [value] if key in LISTS and isinstance(value, str) else value for key, value in keys.items()},
+        }
+        self._phases[id] = _converted(f"phase {place}", given, Phase)
+        return id
+
+
+def _roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
+    return {"phase": given} if isinstance(given, str) else dict(given or {})
+
+
+def _converted(what: str, given: Mapping[str, Any], kind: type[V]) -> V:
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{what[0].upper()}{what[1:]} cannot be read",
+            facts={"reason": error},
+            hint="docs/plan-file.md lists the keys",
+            code="plan.key",
+        ) from error
 
 
 def _source(spec: PlanSpec) -> str:

@@ -8,7 +8,7 @@ artifact's own `verify` and its gates that are commands.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -24,6 +24,7 @@ from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
 from headway.errors import NotFound, Rejected, TryLater, UsageError
+from headway.holding import gone
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
 from headway.projections.saved_execution import SavedExecution
@@ -75,6 +76,8 @@ class Next(NamedTuple):
     failed: dict[str, str]
     done: int
     total: int
+    execution: SavedExecution | None = None
+    """The plan that all of this is said of."""
 
     @property
     def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
@@ -132,10 +135,11 @@ class Life:
     and not what the plan holds; without, every call begins anew from what is on disk.
     """
 
-    def __init__(self, work: Work, *, by: str) -> None:
+    def __init__(self, work: Work, *, by: str, holder: str = "") -> None:
         self._work = work
         self._project = work.project
         self._by = by
+        self._holder = holder
         self._kept: ExitStack | None = None
         self._writers: dict[str, Writer] = {}
         self._offers: dict[str, list[Offer]] = {}
@@ -159,6 +163,7 @@ class Life:
         state, reasons = judged.execution.state, judged.reasons
         roots = _failed_roots(judged)
         offers: list[Offer] = []
+        orphans: list[Offer] = []
         waiting: dict[str, str] = {}
         blocked: dict[str, str] = {}
         failed: dict[str, str] = {}
@@ -169,7 +174,9 @@ class Life:
             claim = None if artifact_id in dead else state.claims.get(artifact_id)
             if reason.fresh:
                 continue
-            if claim is not None and not _is_over(claim, moment):
+            if claim is not None and gone(claim):
+                orphans.append(Offer(spec, Reason("interrupted"), _newest(state, artifact_id)))
+            elif claim is not None and not _is_over(claim, moment):
                 waiting[artifact_id] = f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else "")
             elif artifact_id in state.failed:
                 failed[artifact_id] = state.failed[artifact_id].error
@@ -190,7 +197,8 @@ class Life:
             else:
                 waiting[artifact_id] = f"is for {spec.agent}"
         done = sum(reason.fresh for reason in reasons.values())
-        return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons))
+        offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
+        return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution)
 
     # Claims.
 
@@ -226,9 +234,24 @@ class Life:
     def _start(self, plan_id: str, offer: Offer, lease: float) -> dict[str, Any]:
         artifact_id, until = offer.spec.id, _until(lease)
         reasons: dict[str, str] = {artifact_id: offer.reason.code}
-        start = cmd.StartArtifacts(ids=(artifact_id,), lease=until, reasons=reasons, seen={artifact_id: offer.seen})
-        records = self._execute(plan_id, cmd.SweepClaims(now=now()), start)
-        return {**offer.to_dict(), "token": records[-1].seq, "by": self._by, "until": until}
+        seen = {artifact_id: offer.seen}
+        start = cmd.StartArtifacts(ids=(artifact_id,), lease=until, reasons=reasons, seen=seen, holder=self._holder)
+        state = self._show(plan_id, newest=True).state
+        claim, note = state.claims.get(artifact_id), state.notes.get(artifact_id)
+        commands: list[cmd.Command] = [cmd.SweepClaims(now=now())]
+        if claim is not None and (why := gone(claim)):
+            taken = f"taken over from {claim.by}: {why}"
+            commands.append(cmd.ReleaseArtifacts(ids=(artifact_id,), reason=taken, token=claim.seq))
+        records = self._execute(plan_id, *commands, start)
+        continues = None
+        if claim is not None or note is not None:
+            continues = {
+                "by": claim.by if claim is not None else note.by if note is not None else "",
+                "since": claim.at if claim is not None else None,
+                "note": note.text if note is not None else "",
+            }
+        token = records[-1].seq
+        return {**offer.to_dict(), "token": token, "by": self._by, "until": until, "continues": continues}
 
     def claim_next(self, meant: Meant, *, agent: str = "", lease: float = LEASE) -> dict[str, Any]:
         """Take the first artifact in hand that can be made now; others may be at it at the same time."""
@@ -252,7 +275,9 @@ class Life:
         for number, offer in enumerate(offers):
             state = self._show(plan_id).state
             claim = state.claims.get(offer.spec.id)
-            if _newest(state, offer.spec.id) != offer.seen or (claim is not None and not _is_over(claim, now())):
+            if _newest(state, offer.spec.id) != offer.seen or (
+                claim is not None and not _is_over(claim, now()) and not gone(claim)
+            ):
                 continue
             try:
                 claimed = self._start(plan_id, offer, lease)
@@ -263,13 +288,19 @@ class Life:
             return claimed
         return None
 
-    def heartbeat(self, plan_id: str, word: str, *, token: int | None = None, lease: float = LEASE) -> str:
-        """Say that one is still at it; until when the claim stands now."""
+    def heartbeat(
+        self, plan_id: str, word: str, *, token: int | None = None, lease: float = LEASE, note: str = ""
+    ) -> str:
+        """Say that one is still at it, and how far; until when the claim stands now."""
         state, artifact_id = self._named(plan_id, word)
         until = _until(lease)
         held = self._token(state, artifact_id, token)
-        self._execute(plan_id, cmd.ExtendLease(id=artifact_id, token=held, lease=until))
+        self._execute(plan_id, cmd.ExtendLease(id=artifact_id, token=held, lease=until, holder=self._holder, note=note))
         return until
+
+    def leave(self, plan_id: str, tokens: Mapping[str, int], *, grace: float) -> None:
+        """The connection is over: what it kept stands for a while under the same tokens, for it or for others."""
+        self._execute(plan_id, cmd.LeaveClaims(tokens=dict(tokens), lease=_until(grace)))
 
     def sweep(self, plan_id: str) -> list[str]:
         """Give back what nobody holds any more: claims whose lease ran out, and those of a run that is gone."""
@@ -428,7 +459,7 @@ class Life:
         if token is not None:
             return token
         claim = state.claims.get(artifact_id)
-        if claim is not None and claim.by == self._by and not claim.run:
+        if claim is not None and claim.by == self._by and not claim.run and self._holder in ("", claim.holder):
             return claim.seq
         raise UsageError(
             f"Artifact {artifact_id} is not claimed by {self._by}",

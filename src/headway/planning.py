@@ -175,8 +175,6 @@ def read_fields(artifact_id: str, pairs: Mapping[str, str]) -> dict[str, Any]:
     """Fields of an artifact from words, each value in YAML: `requires=[a, b]`, `agent=ann`, `agent=` for none."""
     import yaml
 
-    from headway.files.planfile import parse_plan
-
     given: dict[str, Any] = {}
     for name, text in pairs.items():
         try:
@@ -190,6 +188,13 @@ def read_fields(artifact_id: str, pairs: Mapping[str, str]) -> dict[str, Any]:
             ) from error
         if name in ARTIFACT_KEYS and ARTIFACT_KEYS[name].kind == "text" and given[name] is not None:
             given[name] = text  # a text is what was typed, whatever it looks like
+    return fields_of(artifact_id, given)
+
+
+def fields_of(artifact_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an artifact from values as a plan file has them; refused if one of them is not what it must be."""
+    from headway.files.planfile import parse_plan
+
     document = {"goal": "-", "artifacts": {artifact_id: given}}
     try:
         data = msgspec.json.encode(document)
@@ -204,4 +209,4 @@ def read_fields(artifact_id: str, pairs: Mapping[str, str]) -> dict[str, Any]:
             [msgspec.structs.replace(problem, line=None) for problem in wrong], where=f"Artifact {artifact_id}"
         )
     spec = parsed.plan.artifacts[0]
-    return {field: getattr(spec, field) for field in (ARTIFACT_KEYS[name].field or name for name in pairs)}
+    return {field: getattr(spec, field) for field in (ARTIFACT_KEYS[name].field or name for name in given)}

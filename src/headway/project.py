@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
@@ -53,7 +53,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
+    from headway.projections.signals import Signal
 
+FOLLOW = 0.1
+"""How often, in seconds, somebody who follows a plan looks for more."""
 DEAD = "its run ended without a word"
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
@@ -227,6 +230,26 @@ class Project:
             )
         return self.folder(plan_id).history(first, last)
 
+    async def events(self, plan_id: str | None = None, *, since: int = 1) -> AsyncIterator[Signal]:
+        """What happened to a plan from an event on, and then what happens, as it happens: `async for`."""
+        import asyncio
+
+        from headway.projections.signals import signals
+
+        chosen = plan_id or self.select()
+        ledger = self.folder(chosen).ledger()
+        seen: object = None
+        while True:
+            stamp = await asyncio.to_thread(ledger.stamp)
+            if stamp == seen:
+                await asyncio.sleep(FOLLOW)
+                continue
+            seen = stamp
+            for record in await asyncio.to_thread(list, ledger.history(since)):
+                since = record.seq + 1
+                for signal in signals(chosen, record):
+                    yield signal
+
     def follow(self, plan_id: str) -> Iterator[Record]:
         """What happened to a plan, and what happens from here on, as it happens."""
         return self.folder(plan_id).follow()
@@ -386,19 +409,32 @@ class Project:
 
     # Checkpoints.
 
-    def export_plan(self, plan_id: str, path: str) -> list[str]:
-        """Write a checkpoint for somebody else, after verifying the whole ledger. The files written."""
+    def export_plan(self, plan_id: str, path: str, *, format: str = "checkpoint") -> list[str]:
+        """Write a checkpoint, or another system's files, for somebody else. The whole ledger is verified first."""
         execution = self.folder(plan_id).load(thorough=True)
         if execution is None:
             raise self._no_plan(plan_id)
-        written = checkpoint.write(self._disk, path, execution)
+        if format == "rawko":
+            from headway.interop import rawko
+
+            others = [self.show(other) for other in self.plan_ids() if other != plan_id]
+            written = rawko.write(self._disk, path, [execution, *others], plan_id)
+        else:
+            written = checkpoint.write(self._disk, path, execution)
         seq, hash_ = execution.position
         self._execute(plan_id, RecordExport(export=Export(path=self._shown(written[0]), at=now(), seq=seq, hash=hash_)))
         return written
 
-    def import_plan(self, path: str, *, plan_id: str | None = None, replace: bool = False) -> Saved:
-        """Make a checkpoint a plan of this project. Nothing is taken in unless all of it is valid."""
-        given = checkpoint.read(path)
+    def import_plan(
+        self, path: str, *, plan_id: str | None = None, replace: bool = False, format: str = "checkpoint"
+    ) -> Saved:
+        """Make a checkpoint, or another system's file, a plan here. Nothing is taken in unless all of it is valid."""
+        if format == "rawko":
+            from headway.interop import rawko
+
+            given = rawko.read(path)
+        else:
+            given = checkpoint.read(path)
         chosen = plan_id or given.plan_id
         folder = self.store.folder(chosen)
         current = folder.load()

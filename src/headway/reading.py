@@ -39,6 +39,7 @@ class Attempt(NamedTuple):
     note: str = ""
     stdout: str = ""
     stderr: str = ""
+    prompt: str = ""
 
 
 class Piece(NamedTuple):
@@ -87,6 +88,7 @@ class Shown(NamedTuple):
     stdout: Piece | None
     stderr: Piece | None
     others: list[int]
+    prompt: Piece | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `show --json`."""
@@ -96,6 +98,7 @@ class Shown(NamedTuple):
             "outputs": [piece.to_dict() for piece in self.outputs],
             "stdout": self.stdout.to_dict() if self.stdout else None,
             "stderr": self.stderr.to_dict() if self.stderr else None,
+            "prompt": self.prompt.to_dict() if self.prompt else None,
             "other_attempts": self.others,
         }
 
@@ -151,6 +154,7 @@ class Reading:
             self._printed("stdout", attempt.stdout),
             self._printed("stderr", attempt.stderr),
             [other.seq for other in attempts[:-1]],
+            self._printed("prompt", attempt.prompt),
         )
 
     def diff(self, meant: Meant, word: str, *, at: int | None = None, to: int | None = None) -> Compared:
@@ -202,6 +206,8 @@ class Reading:
                 code="artifact.several",
             )
         artifact_id = found[0]
+        if artifact_id in state.artifacts and state.artifacts[artifact_id].gathers == "last":
+            artifact_id = state.artifacts[artifact_id].requires[0]  # a phase of a loop: its last round
         records = self._project.log(meant.plan_id, last=at)
         attempts = [attempt for record in records for attempt in _attempt(record, artifact_id)]
         done = state.completed.get(artifact_id)
@@ -303,12 +309,24 @@ def _attempt(record: Record, artifact_id: str) -> list[Attempt]:
     if isinstance(event, ArtifactCompleted):
         found = Attempt(artifact_id, record.seq, record.ts, record.by, event.how, event.outputs, event.ms)
         return [
-            found._replace(attempts=event.attempts, note=event.note, stdout=event.stdout, stderr=event.stderr),
+            found._replace(
+                attempts=event.attempts,
+                note=event.note,
+                stdout=event.stdout,
+                stderr=event.stderr,
+                prompt=event.prompt,
+            ),
         ]
     if isinstance(event, ArtifactFailed):
         found = Attempt(artifact_id, record.seq, record.ts, record.by, "failed", event.left, event.ms)
         return [
-            found._replace(attempts=event.attempts, error=event.error, stdout=event.stdout, stderr=event.stderr),
+            found._replace(
+                attempts=event.attempts,
+                error=event.error,
+                stdout=event.stdout,
+                stderr=event.stderr,
+                prompt=event.prompt,
+            ),
         ]
     return [Attempt(artifact_id, record.seq, record.ts, record.by, "accepted", event.outputs, note=event.reason)]
 

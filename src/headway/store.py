@@ -29,6 +29,7 @@ from headway.files.blobs import Blobs
 from headway.ledger.file import FileLedger
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
+from headway.projections import phases
 from headway.projections.plan_files import ALL, VIEWS, Left, PlanFiles
 from headway.projections.saved_execution import SavedExecution
 
@@ -66,6 +67,9 @@ EVENT_BYTES = 400
 FOLLOW = 0.1
 """How often, in seconds, whoever follows a ledger looks whether it has grown."""
 
+FEW_UNITS = 100
+"""Phase ledgers of so many units are brought up to date in the middle of a run; of more, at its end."""
+
 TRASH = ".deleted-"
 
 Notice = Callable[[str], None]
@@ -101,6 +105,8 @@ class PlanFolder:
         self.files = PlanFiles(path, recall=self._recall, disk=disk)
         self.disk = disk
         self._notice = notice
+        self._units: set[str] = set()
+        self._since = 0
         self._watcher = watcher
 
     def ledger(self) -> FileLedger:
@@ -188,10 +194,13 @@ class PlanFolder:
         """
         seen: set[str] = set()
 
-        def note(_: State, records: Sequence[Record]) -> None:
+        def note(state: State, records: Sequence[Record]) -> None:
             if not seen and records and self._watcher is not None:
                 self._watcher.began(self.plan_id)
             seen.update(record.event.type for record in records)
+            if state.units:
+                self._since = self._since or records[0].seq
+                self._units.update(phases.touched(state, records))
 
         seed = (known.state, known.position) if known is not None else None
         writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=seed)
@@ -208,6 +217,7 @@ class PlanFolder:
         """Write the projections that are due after events of these types; those that were left alone."""
         if not seen or writer.state is None or writer.position is None:
             return []
+        self._write_phases(writer.state, writer.position.seq)
         execution = SavedExecution(writer.state, writer.position)
         important = bool(seen & (CHECKPOINTS | ENDINGS)) or self.files.missing()
         if not important and not self._is_due(execution):
@@ -224,9 +234,27 @@ class PlanFolder:
         writer.sync()
         with writer.standing_still() as (state, position):
             if state is not None and position is not None:
+                if len(self._units) <= FEW_UNITS:
+                    self._write_phases(state, position.seq)
                 execution = SavedExecution(state, position)
                 if self._is_due(execution):
                     self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
+
+    def _write_phases(self, state: State, seq: int) -> None:
+        """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them."""
+        if not state.units:
+            return
+        home = os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
+        known = phases.reflected(home, self.plan_id)
+        if known is None:
+            self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
+        elif known < self._since - 1:  # a run that was killed had no time to write them
+            self._units.update(phases.touched(state, self.history(known + 1, self._since - 1)))
+        units, self._units, self._since = self._units, set(), seq + 1
+        try:
+            phases.write(self.disk, home, state, sorted(units), seq)
+        except (OSError, HeadwayError) as error:
+            self._notice(f"phases/ could not be written: {error}")
 
     def _is_due(self, execution: SavedExecution) -> bool:
         try:
@@ -302,7 +330,7 @@ class PlanStore:
         self.base_path = os.fspath(base_path)
         self.blobs = blobs or Blobs(os.path.join(os.path.dirname(self.base_path) or ".", "blobs"), disk=disk)
         self._disk = disk
-        self._notice = notice
+        self.notice = notice
         self._watcher = watcher
 
     def folder(self, plan_id: str) -> PlanFolder:
@@ -325,7 +353,7 @@ class PlanStore:
 
     def _folder(self, plan_id: str) -> PlanFolder:
         path = os.path.join(self.base_path, plan_id)
-        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self._notice, watcher=self._watcher)
+        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self.notice, watcher=self._watcher)
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
-from headway.errors import BlobDamaged, NotFound, PlanInvalid, UsageError
+from headway.errors import BlobDamaged, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Swept
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
@@ -89,16 +90,14 @@ class Work:
     ) -> Meant:
         """Take in what is proposed, and set variables; the plan that is then meant, ready to be run."""
         if meant.plan is not None:
-            saved = self.project.take_in(
-                meant.plan,
-                name=meant.name,
-                source=meant.source,
-                plan_id=meant.plan_id,
-                take=take,
-                fresh=meant.fresh,
-                checked=True,
-                show=show,
-            )
+            given: dict[str, Any] = {"name": meant.name, "source": meant.source, "plan_id": meant.plan_id, "take": take}
+            given |= {"fresh": meant.fresh, "checked": True, "show": show}
+            try:
+                saved = self.project.take_in(meant.plan, **given)
+            except Rejected as refusal:  # somebody else created it a moment ago: then it is looked at once more
+                if refusal.error_code != "plan.exists":
+                    raise
+                saved = self.project.take_in(meant.plan, **given)
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
         if variables:
             self._set(meant.plan_id, variables)
@@ -273,6 +272,71 @@ class Work:
     def sweep(self, *, keep_days: float, dry_run: bool = False) -> Swept:
         """Free the space of blobs that nothing needs any more."""
         return sweep(self.project.store, keep_days=keep_days, dry_run=dry_run)
+
+    def left_files(self) -> dict[str, str]:
+        """Files of units and artifacts that are gone: those that are as they were left, by path, with their plan."""
+        found: dict[str, str] = {}
+        for plan_id in self.project.plan_ids():
+            state = self.project.show(plan_id).state
+            made = {p for spec in state.artifacts.values() for p in (*spec.produces, *spec.modifies)}
+            for path, recorded in state.left.items():
+                full = os.path.join(self.project.root, path)
+                if path not in made and os.path.isfile(full) and not os.path.islink(full):
+                    with open(full, "rb") as file:
+                        if hashlib.sha256(file.read()).hexdigest() == recorded:
+                            found[path] = plan_id
+        return found
+
+    def remove_left_files(self, paths: Iterable[str]) -> None:
+        """Delete files that nothing makes any more."""
+        for path in paths:
+            with suppress(FileNotFoundError):
+                os.remove(os.path.join(self.project.root, path))
+
+    def reset(
+        self, plan_id: str, words: Sequence[str], *, reason: str = "", archived: bool = False
+    ) -> tuple[list[str], str]:
+        """Withdraw progress of artifacts, units or pipelines (all, if none are named); what, and where it was put.
+
+        `archived`: what they made and their phase ledgers are put away first, and then removed.
+        """
+        state = self.project.show(plan_id).state
+        ids = self.session.resolve(state, words) if words else list(state.artifacts)
+        if not archived:
+            self.project.reset(plan_id, ids=ids if words else (), reason=reason)
+            return ids, ""
+        from headway.engine.archive import archive, own_files  # few ask for it
+        from headway.projections.phases import unit_document
+
+        units = dict.fromkeys(state.artifacts[a].unit for a in ids if state.artifacts[a].unit)
+        documents = {
+            f".headway/phases/{unit}.json": msgspec.json.format(msgspec.json.encode(unit_document(state, unit)))
+            for unit in units
+        }
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in (words[0] if words else plan_id))[:40]
+        kept = archive(self.project.root, self.project.home, name, state, ids, documents)
+        own = own_files(self.project.root, state, ids)
+        why = f"{reason}; archived in {kept.path}".removeprefix("; ")
+        self.project.reset(plan_id, ids=ids if words else (), reason=why)
+        self.remove_left_files(own)
+        return ids, kept.path
+
+    def phases(self, plan_id: str, unit: str, *, at: int | None = None) -> dict[str, Any]:
+        """The phase ledger of a unit."""
+        from headway.core.nearest import Nearest
+        from headway.projections.phases import pipelines_of, unit_document
+
+        execution = self.project.show(plan_id, at=at)
+        if not pipelines_of(execution.state, unit):
+            units = [name for expansion in execution.state.units.values() for name in expansion.units]
+            near = Nearest(units).of(unit)
+            raise NotFound(
+                f"Plan {plan_id} has no unit {unit}",
+                facts={"did you mean": near} if near else {},
+                hint="headway status shows units and phases",
+                code="unit.unknown",
+            )
+        return unit_document(execution.state, unit, seq=execution.position.seq)
 
     def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
         """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept."""

@@ -34,6 +34,23 @@ def test_a_step_is_called_once_across_attempts(bench: Bench) -> None:
     assert bench.state().steps == {}
 
 
+def test_a_step_is_called_once_across_retries(bench: Bench) -> None:
+    """Every attempt begins to count anew, so it finds what the one before recorded."""
+    paid: list[str] = []
+
+    def make(ctx: Context) -> str:
+        ctx.step("pay", lambda: paid.append("once"))
+        if len(paid) == 1:
+            paid.append("tried")
+            raise RuntimeError("after paying")
+        return "done"
+
+    bench.plan(a={"retry": {"attempts": 3, "backoff": 0.001}})
+    bench.makes("a", make)
+    assert bench.run().log == ["made a"]
+    assert paid == ["once", "tried"]
+
+
 def test_a_step_in_a_loop_is_told_apart_by_its_turn(bench: Bench) -> None:
     """The same name twice is two steps."""
     calls: list[int] = []

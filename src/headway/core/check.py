@@ -18,7 +18,8 @@ from headway.core import paths, placeholders
 from headway.core.graph import ArtifactGraph
 from headway.core.ids import artifact_id_problem, foreign_name, plan_id_problem
 from headway.core.nearest import Nearest
-from headway.core.plan import ArtifactSpec, PlanSpec, Retry, Value
+from headway.core.pipelines import named_phase
+from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec, Retry, Value
 
 CYCLE_SHOWN = 12
 
@@ -81,12 +82,14 @@ RANGES: Mapping[str, Range] = {
     "gates.quorum": Range(1, 64),
     "confirm_above": Range(0),
     "jobs": Range(1),
+    "phases.times": Range(1, 100),
     "profile.max_concurrent_tasks": Range(1, 64),
     "replan.most": Range(0, 100),
     "retry.attempts": Range(1, 100),
     "retry.backoff": Range(0),
     "store_up_to": Range(0),
     "timeout": Range(0, open=True),
+    "units.max": Range(1),
 }
 
 
@@ -96,13 +99,40 @@ def check_plan(plan: PlanSpec) -> list[Problem]:
     for spec in plan.artifacts:
         specs.setdefault(spec.id, spec)
     found = [*_check_head(plan), *_check_ids(plan.artifacts)]
-    found += _check_requirements(plan.artifacts, specs)
+    found += _check_requirements(plan, specs)
     found += _check_cycles(specs)
     found += _check_paths(plan.artifacts)
     found += _check_producers(specs.values())
     for spec in plan.artifacts:
         found += _check_artifact(spec, plan.settings.vars)
+    if plan.settings.pipelines:
+        found += _check_pipelines(plan, specs)
     return found
+
+
+def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
+    """The pipelines themselves, and one unit of each as if it were expanded."""
+    from headway.core.check_pipelines import check_pipeline, place, samples  # most plans have none
+
+    names: set[str] = set()
+    for pipeline in plan.settings.pipelines:
+        if pipeline.name in names:
+            yield Problem(code="plan.duplicate", message=f"pipeline {pipeline.name} is given twice", key="pipelines")
+        names.add(pipeline.name)
+        problems = list(check_pipeline(pipeline, [a for a, spec in specs.items() if not spec.pipeline]))
+        yield from problems
+        if problems:
+            continue
+        sample = list(samples(pipeline))
+        own = [*_check_paths(sample), *_check_producers(sample)]
+        for spec in sample:
+            own += _check_artifact(spec, plan.settings.vars)
+        by_id = {spec.id: spec for spec in sample}
+        for problem in own:
+            spec = by_id[problem.artifact]
+            message = problem.message.replace(f"artifact {spec.id}", f"pipeline {pipeline.name}, phase {spec.phase}")
+            where = place(pipeline, pipeline.phase(spec.phase))
+            yield msgspec.structs.replace(problem, message=message, artifact=where)
 
 
 def _check_head(plan: PlanSpec) -> Iterator[Problem]:
@@ -124,6 +154,10 @@ def _check_head(plan: PlanSpec) -> Iterator[Problem]:
         named = settings.replan.planner
         message = f"replan.planner must be module:function or path/to/file.py:function, not {named!r}"
         yield Problem(code="plan.make", message=message, key="replan.planner", value=named)
+    if settings.agents:
+        from headway.core.agents import check_roles  # few plans have agents of their own
+
+        yield from check_roles(settings.agents)
 
 
 def _check_ids(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
@@ -137,18 +171,30 @@ def _check_ids(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
                 artifact=name,
                 hint="give one of them another id",
             )
-        elif why := artifact_id_problem(name):
+        elif (
+            why := artifact_id_problem(name) or (":*" in name and not spec.gathers and ":* stands for all units") or ""
+        ):
             yield Problem(code="plan.id", message=f"{name!r} cannot be an artifact id", artifact=name, hint=why)
         seen.add(name)
 
 
-def _check_requirements(artifacts: Iterable[ArtifactSpec], specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
-    nearest = Nearest(specs)
-    for spec in artifacts:
+def _is_of_a_pipeline(required: str, pipelines: Iterable[Pipeline]) -> bool:
+    """Whether it is a phase of a unit, or of all units, that is there or may yet come."""
+    unit, _, phase = required.rpartition("/")
+    for pipeline in pipelines:
+        known = unit == f"{pipeline.name}:*" or not pipeline.units.names or unit in pipeline.units.names
+        if known and pipeline.phase(phase) is not None:
+            return True
+    return False
+
+
+def _check_requirements(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
+    nearest, pipelines = Nearest(specs), plan.settings.pipelines
+    for spec in plan.artifacts:
         for required in spec.requires:
             if required == spec.id:
                 message, code, hint = "requires itself", "plan.self", "remove it from requires"
-            elif required not in specs and foreign_name(required) is None:
+            elif required not in specs and not (_is_of_a_pipeline(required, pipelines) or foreign_name(required)):
                 message, code = f"requires {required}, which is not in the plan", "plan.missing"
                 hint = nearest.hint(required)
             else:
@@ -248,13 +294,24 @@ def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterato
     yield from _check_recipe(spec)
     if not (spec.run or spec.verify or spec.gates):
         return
-    offer = placeholders.Offer(len(spec.produces), _inputs(spec), variables)
+    offer = _offer(spec, variables)
     for key, command in (("run", spec.run), ("verify", spec.verify)):
         for fault in placeholders.faults(command, offer):
             message = f"artifact {spec.id}: in {key}, {fault.message}"
             yield _problem("plan.placeholder", spec, message, key, fault.text, fault.hint)
     if spec.gates:
         yield from _check_gates(spec, offer)
+
+
+def _offer(spec: ArtifactSpec, variables: Mapping[str, Any]) -> placeholders.Offer:
+    if not spec.phase and not spec.templates:
+        return placeholders.Offer(len(spec.produces), _inputs(spec), variables)
+    own = {"unit": spec.unit, "file": spec.file, "state": spec.reads or spec.modifies, "prompt": spec.templates}
+    inputs = [*_inputs(spec), *(named_phase(r.rpartition("/")[2]) for r in spec.requires)]
+    has = [name for name, value in own.items() if value]
+    return placeholders.Offer(
+        len(spec.outputs or spec.produces), inputs, variables, spec.outputs, has, phase=bool(spec.phase)
+    )
 
 
 def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Problem]:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, RunStatus, State, Step, Word
+from headway.core.state import (
+    Export,
+    Fingerprint,
+    How,
+    Output,
+    Position,
+    PromptChange,
+    Proposal,
+    RunStatus,
+    State,
+    Step,
+    Word,
+)
 
 
 class Command(Value):
@@ -49,6 +61,33 @@ class ChangePlan(Command):
     reason: str = ""
     strict: bool = False
     unfinished: bool = True
+
+
+class ExpandUnits(Command):
+    """Bring the artifacts of a pipeline in line with its units; without `units`, of one unit with its loop."""
+
+    pipeline: str
+    cause: str = ""
+    units: tuple[str, ...] | None = None
+    artifacts: tuple[ArtifactSpec, ...] = ()
+    removed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class GatherArtifact(Command):
+    """What an artifact stands for is done, and so is it."""
+
+    id: str
+    outputs: tuple[Output, ...] = ()
+    fp: Fingerprint = Fingerprint()
+    note: str = ""
+
+
+class PermitPromptChange(Command):
+    """Say that templates were changed on purpose."""
+
+    reason: str
+    changes: tuple[PromptChange, ...] = ()
 
 
 class BeginReplan(Command):
@@ -133,6 +172,7 @@ class EndRun(Command):
     reason: str = ""
     code: str = "interrupted"
     until: str = ""
+    artifact: str = ""
     failed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
@@ -148,6 +188,7 @@ class StartArtifacts(Command):
     run: str = ""
     lease: str = ""
     reasons: dict[str, str] = {}
+    holder: str = ""
     seen: dict[str, int] = {}
 
 
@@ -168,6 +209,7 @@ class CompleteArtifact(Command):
     stdout: str = ""
     stderr: str = ""
     checks: tuple[Check, ...] = ()
+    prompt: str = ""
     attempts: int = 1
 
 
@@ -183,13 +225,23 @@ class FailArtifact(Command):
     ms: int = 0
     stdout: str = ""
     stderr: str = ""
+    prompt: str = ""
 
 
 class ExtendLease(Command):
-    """Say that one is still at it."""
+    """Say that one is still at it; perhaps from another connection (`holder`), perhaps with a note on how far it is."""
 
     id: str
     token: int
+    lease: str
+    holder: str = ""
+    note: str = ""
+
+
+class LeaveClaims(Command):
+    """The connection that kept these claims (artifacts with their tokens) has ended: they stand until `lease`."""
+
+    tokens: dict[str, int]
     lease: str
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
-from headway.core.state import Export, Fingerprint, How, Output, Position, Proposal, Step, Word
+from headway.core.state import Export, Fingerprint, How, Output, Position, PromptChange, Proposal, Step, Word
 
 FORMAT = 1
 
@@ -101,6 +101,30 @@ class ArtifactReordered(Event):
     version: int = 0
 
 
+class UnitExpanded(Event):
+    """Artifacts of a pipeline's units came, changed or went; each that is there now and was not so stands here in full.
+
+    `cause` is the digest of what it follows from, `units` all that there are then. Without units, a loop of one unit
+    went on.
+    """
+
+    type = "unit_expanded"
+    pipeline: str
+    cause: str = ""
+    units: tuple[str, ...] | None = None
+    artifacts: tuple[ArtifactSpec, ...] = ()
+    removed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class RecipeChanged(Event):
+    """Templates of completed artifacts were changed on purpose, and why."""
+
+    type = "recipe_changed"
+    reason: str
+    changes: tuple[PromptChange, ...] = ()
+
+
 class ReplanBegan(Event):
     """These artifacts failed for good, and a planner is asked for a better plan."""
 
@@ -185,6 +209,7 @@ class Start(Value):
     id: str
     reason: str = ""
     lease: str = ""
+    holder: str = ""
 
 
 class ArtifactStarted(Event):
@@ -216,6 +241,8 @@ class ArtifactCompleted(Event):
     integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
     """Who made it, where it was somebody else's word that completed it."""
+    prompt: str = ""
+    """The blob of the prompt that it was made with."""
 
 
 class ArtifactMade(Event):
@@ -241,6 +268,7 @@ class ArtifactMade(Event):
     attempts: int = 1
     integrates: dict[str, tuple[str, ...]] = {}
     by: str = ""
+    prompt: str = ""
 
 
 class GateRecorded(Event):
@@ -270,6 +298,7 @@ class ArtifactFailed(Event):
     ms: int = 0
     stdout: str = ""
     stderr: str = ""
+    prompt: str = ""
 
 
 class StepRecorded(Event):
@@ -290,11 +319,21 @@ class ArtifactSkipped(Event):
 
 
 class LeaseExtended(Event):
-    """Whoever holds this claim is still at it."""
+    """Whoever holds this claim is still at it; `holder`: the connection that keeps it now; `note`: how far it is."""
 
     type = "lease_extended"
     id: str
     token: int
+    lease: str
+    holder: str = ""
+    note: str = ""
+
+
+class HolderLeft(Event):
+    """The connection that kept these claims has ended. They stand until `lease`, and anybody may take them over."""
+
+    type = "holder_left"
+    tokens: dict[str, int]
     lease: str
 
 
@@ -341,24 +380,29 @@ class OutputAccepted(Event):
 
 
 class RunPaused(Event):
-    """A run stopped before its end; `run` again goes on."""
+    """A run stopped before its end; `run` again goes on. `artifact`: where it was when it had to."""
 
     type = "run_paused"
     run: str
     reason: str
     code: str = "interrupted"
     until: str = ""
+    artifact: str = ""
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
 
 
 class RunCompleted(Event):
-    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off."""
+    """A run did all that it set out to do. `kept` were named stale and then spared by early cut-off.
+
+    `whole`: it was about all of the plan, and left nothing of it stale.
+    """
 
     type = "run_completed"
     run: str
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    whole: bool = False
 
 
 class RunFailed(Event):

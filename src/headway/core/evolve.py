@@ -20,10 +20,14 @@ from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, un
 from headway.core.plan import ArtifactSpec, Profile, Replanning
 from headway.core.state import (
     Approval,
+    Attempt,
     Claim,
     Completion,
+    Expansion,
     Failure,
     Learning,
+    Note,
+    PromptNote,
     Refusal,
     Replanned,
     Run,
@@ -31,6 +35,9 @@ from headway.core.state import (
     State,
     Verdict,
 )
+
+ATTEMPTS = 50
+"""So many earlier attempts at a phase are kept; the ledger has them all."""
 
 
 def evolve(state: State | None, record: ev.Record) -> State:
@@ -257,6 +264,103 @@ def _insert(state: State, new: dict[str, ArtifactSpec], after: str) -> None:
     state.artifacts = order
 
 
+def _expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
+    """Structure that follows from a pipeline: the plan, as somebody proposed it, stays what it was."""
+    for artifact_id in event.removed:
+        if not is_done(state, artifact_id):
+            _shut(state, state.artifacts[artifact_id].milestone)
+        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        state.left.update({o.path: o.digest for o in (done.outputs if done is not None else ()) if o.path})
+        del state.artifacts[artifact_id]
+        _forget(state, artifact_id)
+        for aspect in (state.uncertain, state.past, state.prompts):
+            aspect.pop(artifact_id, None)
+    for spec in event.artifacts:
+        before = state.artifacts.get(spec.id)
+        if before is None or (before.milestone != spec.milestone and not is_done(state, spec.id)):
+            _reopen(state, spec.milestone)
+            if before is not None:
+                _shut(state, before.milestone)
+        state.artifacts[spec.id] = spec
+        for path in (*spec.produces, *spec.modifies) if state.left else ():
+            state.left.pop(path, None)
+    if event.units is not None:
+        known = state.units.get(event.pipeline)
+        state.units[event.pipeline] = Expansion(cause=event.cause, units=event.units)
+        if known is not None and known.units != event.units[: len(known.units)]:
+            _in_unit_order(state, event.pipeline, event.units)
+    if event.artifacts:
+        state.status = plan_after(state.status, "work_appeared")
+    _finish(state)
+
+
+def _in_unit_order(state: State, pipeline: str, units: Iterable[str]) -> None:
+    """The artifacts of a pipeline, unit by unit, in the place of the first of them."""
+    own: dict[str, dict[str, ArtifactSpec]] = {unit: {} for unit in units}
+    for artifact_id, spec in state.artifacts.items():
+        if spec.pipeline == pipeline:
+            own.setdefault(spec.unit, {})[artifact_id] = spec
+    order: dict[str, ArtifactSpec] = {}
+    for artifact_id, spec in state.artifacts.items():
+        if spec.pipeline != pipeline:
+            order[artifact_id] = spec
+        elif own:
+            for members in own.values():
+                order.update(members)
+            own = {}
+    state.artifacts = order
+
+
+def _recipe_changed(state: State, event: ev.RecipeChanged, record: ev.Record) -> None:
+    by_artifact: dict[str, list[Any]] = {}
+    for change in event.changes:
+        for artifact_id in change.artifacts:
+            if artifact_id in state.artifacts:
+                by_artifact.setdefault(artifact_id, []).append(msgspec.structs.replace(change, artifacts=()))
+    for artifact_id, changes in by_artifact.items():
+        state.prompts[artifact_id] = PromptNote(
+            seq=record.seq, at=record.ts, by=record.by, reason=event.reason, changes=tuple(changes)
+        )
+
+
+def _remember(state: State, artifact_id: str) -> None:
+    """Before a newer attempt at a phase takes its place: what the last one came to."""
+    spec = state.artifacts.get(artifact_id)
+    if spec is None or not spec.phase or spec.gathers:
+        return
+    known = state.past.get(artifact_id, ())
+    last = known[-1].seq if known else 0
+    done, failure = state.made.get(artifact_id) or state.completed.get(artifact_id), state.failed.get(artifact_id)
+    new: list[Attempt] = []
+    if done is not None and done.seq > last:
+        new.append(
+            Attempt(
+                seq=done.seq,
+                at=done.at,
+                ok=True,
+                how=done.how,
+                outputs=done.outputs,
+                prompt=done.prompt,
+                stdout=done.stdout,
+                templates=done.fp.templates,
+            )
+        )
+    if failure is not None and failure.seq > last:
+        new.append(
+            Attempt(
+                seq=failure.seq,
+                at=failure.at,
+                ok=False,
+                outputs=failure.left,
+                prompt=failure.prompt,
+                error=failure.error,
+                stdout=failure.stdout,
+            )
+        )
+    if new:
+        state.past[artifact_id] = (*known, *sorted(new, key=lambda attempt: attempt.seq))[-ATTEMPTS:]
+
+
 # Profile, reset, close.
 
 
@@ -291,7 +395,8 @@ def _reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
         return
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
     state.uncertain, state.steps = dict.fromkeys(state.uncertain, 0), {}
-    state.made, state.evidence, state.replanned = {}, {}, 0
+    state.made, state.evidence, state.notes, state.replanned = {}, {}, {}, 0
+    state.past, state.prompts, state.whole = {}, {}, False
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)
     state.run, state.closed = None, ""
@@ -318,6 +423,9 @@ def _forget(state: State, artifact_id: str) -> None:
         state.steps,
         state.made,
         state.evidence,
+        state.past,
+        state.prompts,
+        state.notes,
     ):
         aspect.pop(artifact_id, None)
 
@@ -349,20 +457,29 @@ def _run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         since=last_whole(state.run),
         pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
     )
+    state.whole = state.whole and event.partial
     state.status = plan_after(state.status, event.type)
 
 
 def _run_ended(state: State, event: Any, record: ev.Record) -> None:
     if state.run is not None:
         status = event.type.removeprefix("run_")
-        state.run = msgspec.structs.replace(state.run, status=status, reason=getattr(event, "reason", ""), pending=())
+        state.whole = state.whole or getattr(event, "whole", False)
+        state.run = msgspec.structs.replace(
+            state.run,
+            status=status,
+            reason=getattr(event, "reason", ""),
+            pending=(),
+        )
+        if getattr(event, "artifact", ""):
+            state.run = msgspec.structs.replace(state.run, code=event.code, until=event.until, artifact=event.artifact)
     state.status = plan_after(state.status, event.type)
     _finish(state)
 
 
 def _started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
     for start in event.starts:
-        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease)
+        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease, holder=start.holder)
         milestone = state.artifacts[start.id].milestone
         if milestone and is_done(state, start.id):
             state.open[milestone] = state.open.get(milestone, 0) + 1
@@ -386,9 +503,11 @@ def _completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, reco
         wrote=event.wrote,
         stdout=event.stdout,
         stderr=event.stderr,
+        prompt=event.prompt,
         attempts=event.attempts,
         integrates=event.integrates,
     )
+    _remember(state, event.id)
     if event.type == "artifact_completed":
         _settle(state, event.id, completion)
     else:
@@ -399,7 +518,7 @@ def _wait_for_gates(state: State, artifact_id: str, made: Completion) -> None:
     """It was made, and what it was before is hidden until its gates are passed."""
     if is_done(state, artifact_id):
         _reopen(state, state.artifacts[artifact_id].milestone)
-    for aspect in (state.claims, state.failed, state.uncertain, state.steps):
+    for aspect in (state.claims, state.failed, state.uncertain, state.steps, state.notes):
         aspect.pop(artifact_id, None)
     state.made[artifact_id] = made
     state.status = plan_after(state.status, "work_appeared")
@@ -443,13 +562,22 @@ def _accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None
         note=event.reason,
         verified=event.verified,
     )
+    _remember(state, event.id)
     _settle(state, event.id, completion)
 
 
 def _settle(state: State, artifact_id: str, completion: Completion) -> None:
     if not is_done(state, artifact_id):
         _shut(state, state.artifacts[artifact_id].milestone)
-    for aspect in (state.claims, state.failed, state.skipped, state.uncertain, state.steps, state.made):
+    for aspect in (
+        state.claims,
+        state.failed,
+        state.skipped,
+        state.uncertain,
+        state.steps,
+        state.made,
+        state.notes,
+    ):
         if aspect:
             aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
@@ -457,6 +585,7 @@ def _settle(state: State, artifact_id: str, completion: Completion) -> None:
 
 
 def _failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
+    _remember(state, event.id)
     claim = state.claims.pop(event.id, None)
     if event.code != REJECTED:
         state.made.pop(event.id, None)
@@ -473,6 +602,7 @@ def _failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
         left=event.left,
         stdout=event.stdout,
         stderr=event.stderr,
+        prompt=event.prompt,
     )
     state.milestones.pop(state.artifacts[event.id].milestone, None)
     if claim is not None and not claim.run:
@@ -504,8 +634,19 @@ def _released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> No
 
 def _extended(state: State, event: ev.LeaseExtended, record: ev.Record) -> None:
     claim = state.claims.get(event.id)
-    if claim is not None and claim.seq == event.token:
-        state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease)
+    if claim is None or claim.seq != event.token:
+        return
+    holder = event.holder or claim.holder
+    state.claims[event.id] = msgspec.structs.replace(claim, lease=event.lease, holder=holder, left="")
+    if event.note:
+        state.notes[event.id] = Note(seq=record.seq, at=record.ts, by=record.by, text=event.note)
+
+
+def _left(state: State, event: ev.HolderLeft, record: ev.Record) -> None:
+    for artifact_id, token in event.tokens.items():
+        claim = state.claims.get(artifact_id)
+        if claim is not None and claim.seq == token:
+            state.claims[artifact_id] = msgspec.structs.replace(claim, lease=event.lease, left=record.ts)
 
 
 def _learned(state: State, event: ev.LearningRecorded, record: ev.Record) -> None:
@@ -566,6 +707,8 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_updated": _updated,
     "artifact_removed": _removed,
     "artifact_reordered": _reordered,
+    "unit_expanded": _expanded,
+    "recipe_changed": _recipe_changed,
     "replan_began": _replan_word,
     "replan_failed": _replan_word,
     "plan_replanned": _replanned,
@@ -585,6 +728,7 @@ _CHANGES: dict[str, Callable[[State, Any, ev.Record], None]] = {
     "artifact_made": _completed,
     "gate_recorded": _gate,
     "lease_extended": _extended,
+    "holder_left": _left,
     "output_accepted": _accepted,
     "artifact_failed": _failed,
     "artifact_skipped": _skipped,

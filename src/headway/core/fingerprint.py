@@ -140,6 +140,8 @@ def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
     values = _spec_values(spec)
     parts = [_text(v) if type(v) is str else _texts(v) if v else b"[]" for v in values]
+    if spec.phase or spec.gathers:
+        parts.append(b"phase" + _texts((*spec.reads, "", *spec.optional)))
     return _hash(b"".join(parts))
 
 
@@ -159,7 +161,11 @@ def recipe_digest(
         how = b"command" + _texts((spec.run, spec.version))
         values = command_values(spec, settings)
     else:
-        how, values = b"hand", {}
+        how, values = b"gathers" if spec.gathers else b"hand", {}
+    if spec.templates or (spec.make and spec.outputs):
+        how += b"unit" + _texts((spec.unit,)) + _pairs(spec.outputs)
+    if spec.item is not None:
+        values = {"values": values, "item": spec.item}
     rest = encode((values, env)) if values or env else b""
     return _hash(b"recipe%d:%s%s" % (VERSION, how, rest))
 
@@ -172,6 +178,10 @@ def command_values(spec: ArtifactSpec, settings: Settings) -> dict[str, Any]:
             values[f"vars.{placeholder.key}"] = settings.vars.get(placeholder.key)
         elif placeholder.name == "id":
             values["id"] = spec.id
+        elif spec.phase and placeholder.name == "unit":
+            values["unit"] = spec.unit
+        elif placeholder.name == "outputs" and placeholder.key in spec.outputs:
+            values[f"outputs.{placeholder.key}"] = spec.outputs[placeholder.key]
     return values
 
 
@@ -185,7 +195,8 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
     start = b"key%d:" % fp.v + _texts((fp.spec, fp.recipe))
-    return _hash(start + _pairs(fp.inputs) + _pairs(fp.sources) + _pairs(fp.before))
+    prompts = b"templates" + _pairs(fp.templates) if fp.templates else b""
+    return _hash(start + _pairs(fp.inputs) + _pairs(fp.sources) + _pairs(fp.before) + prompts)
 
 
 def content_of(done: Completion | None) -> str:

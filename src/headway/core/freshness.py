@@ -23,7 +23,9 @@ Code = Literal[
     "gates_open",
     "spec_changed",
     "recipe_changed",
+    "prompt_changed",
     "input_changed",
+    "pre_state_changed",
     "source_changed",
     "requirement_stale",
     "output_missing",
@@ -96,7 +98,9 @@ _WORDS: dict[Code, str] = {
     "interrupted": "interrupted before",
     "in_progress": "being made now",
     "gates_open": "made; waits for {subject}",
+    "prompt_changed": "prompt {subject} changed ({was} → {now})",
     "input_changed": "{subject} changed ({was} → {now})",
+    "pre_state_changed": "{subject} is not what it was made from ({was} → {now})",
     "source_changed": "{subject} changed ({was} → {now})",
     "requirement_stale": "{subject} is to be made",
     "output_missing": "{subject} is missing",
@@ -136,6 +140,8 @@ def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> R
         return Reason("spec_changed", "spec", was.spec, now.spec)
     if was.recipe != now.recipe:
         return Reason("recipe_changed", "", was.recipe, now.recipe)
+    if was.templates != now.templates:
+        return _first_difference("prompt_changed", was.templates, now.templates)
     if stale:
         return Reason("requirement_stale", stale[0])
     if was.inputs != now.inputs:

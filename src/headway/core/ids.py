@@ -28,6 +28,8 @@ def plan_id_problem(plan_id: str) -> str:
 def foreign_name(name: str) -> tuple[str, str] | None:
     """Plan and artifact of a requirement of another plan, `users:UserModel`; None for any other name."""
     plan, colon, artifact = name.partition(":")
+    if artifact.startswith("*"):  # all units of a pipeline of this plan
+        return None
     return (plan, artifact) if colon and artifact and PLAN_ID.fullmatch(plan) else None
 
 

@@ -28,6 +28,7 @@ class Row(NamedTuple):
 ARTIFACT_ROWS = (
     Row(("pending", "failed", "complete", "skipped", "made"), "artifact_started", "in_progress", "somebody makes it"),
     Row(("in_progress", "made"), "artifact_completed", "complete", "made, verified, through its gates, and recorded"),
+    Row(("pending", "failed", "complete", "skipped"), "artifact_completed", "complete", "what it stands for is done"),
     Row(
         ("in_progress", "pending", "failed", "complete", "skipped", "made"),
         "artifact_made",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Literal, NamedTuple
 
-Name = Literal["output", "outputs", "inputs", "sources", "id", "contract", "vars"]
+Name = Literal["output", "outputs", "inputs", "sources", "id", "contract", "vars", "unit", "file", "state", "prompt"]
 
 DOCUMENTED: dict[Name, str] = {
     "output": "{output}",
@@ -21,7 +21,14 @@ DOCUMENTED: dict[Name, str] = {
     "id": "{id}",
     "contract": "{contract}",
     "vars": "{vars.x}",
+    "unit": "{unit}",
+    "file": "{file}",
+    "state": "{state}",
+    "prompt": "{prompt}",
 }
+OWN: frozenset[str] = frozenset({"unit", "file", "state", "prompt"})
+"""What only artifacts that have one can name; in the commands of others these braces stay as written."""
+
 ALIASES: dict[str, Name] = {"var": "vars", "variable": "vars", "variables": "vars"}
 SHORTEST_TYPO = 5
 
@@ -55,11 +62,17 @@ class Fault(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What an artifact has for its placeholders: how many outputs, which inputs and variables."""
+    """What an artifact has for its placeholders: how many outputs, which inputs and variables.
+
+    `named` are its outputs by name, `own` what only it has, `phase` whether it is that of a unit.
+    """
 
     outputs: int
     inputs: Collection[str]
     variables: Collection[str]
+    named: Collection[str] = ()
+    own: Collection[str] = ()
+    phase: bool = False
 
 
 def find(command: str) -> list[Placeholder]:
@@ -104,7 +117,7 @@ def _placeholder(match: re.Match[str]) -> Placeholder | None:
     if name not in DOCUMENTED or before or after or _is_shells(match):
         return None
     if name == "outputs":
-        fits = bracketed is None and (dotted is None or _is_index(dotted))
+        fits = bracketed is None and (dotted is None or _is_index(dotted) or dotted.isidentifier())
     elif name in {"inputs", "vars"}:
         fits = bool(dotted or (bracketed and name == "inputs"))
     else:
@@ -145,8 +158,9 @@ def _spelling(match: re.Match[str], name: Name) -> str:
 def _meant(word: str) -> Name | None:
     """The documented name that a word is, up to case, a singular or one slip of the finger."""
     lower = word.lower()
-    exact = next((name for name in DOCUMENTED if name == lower), ALIASES.get(lower))
-    typos = (name for name in DOCUMENTED if len(name) >= SHORTEST_TYPO and _one_slip(lower, name))
+    common = [name for name in DOCUMENTED if name not in OWN]
+    exact = next((name for name in common if name == lower), ALIASES.get(lower))
+    typos = (name for name in common if len(name) >= SHORTEST_TYPO and _one_slip(lower, name))
     return exact or next(typos, None)
 
 
@@ -167,13 +181,28 @@ def _one_slip(word: str, name: str) -> bool:
 def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
     """Why a documented placeholder has no value here."""
     text, name, key = placeholder.text, placeholder.name, placeholder.key
+    if name in OWN:
+        missing = offer.phase and name not in offer.own
+        return Fault(text, f"{text} is used, but there is no {name} here", _OWN_HINT[name]) if missing else None
+    if name == "outputs" and key and not _is_index(key):
+        known = key in offer.named
+        hint = "name it under outputs" if offer.phase else f"did you mean {DOCUMENTED['outputs']}?"
+        return None if known else Fault(text, f"{text} is used, but no output is named {key}", hint)
     if name in {"output", "outputs"} and offer.outputs <= int(key or 0):
         return Fault(text, f"{text} is used, but {_outputs(offer.outputs)}", "name the path under produces")
     if name == "inputs" and key not in offer.inputs:
-        return Fault(text, f"{text} is used, but {key} is not required", f"add {key} to requires")
+        key_of = "inputs" if offer.phase else "requires"
+        return Fault(text, f"{text} is used, but {key} is not required", f"add {key} to {key_of}")
     if name == "vars" and key not in offer.variables:
         return Fault(text, f"{text} is used, but there is no variable {key}", f"add {key} to vars")
     return None
+
+
+_OWN_HINT = {
+    "file": "units: {files: PATTERN} gives each unit a file",
+    "state": "name the file under state",
+    "prompt": "name templates",
+}
 
 
 def _outputs(count: int) -> str:

@@ -15,7 +15,7 @@ from headway.core.plan import ArtifactSpec, Profile, Settings, Value
 PlanStatus = Literal["draft", "in_progress", "paused", "replanning", "complete", "failed", "closed"]
 ArtifactStatus = Literal["pending", "in_progress", "complete", "failed", "skipped", "blocked"]
 RunStatus = Literal["running", "paused", "completed", "failed"]
-How = Literal["made", "reused", "accepted", "imported"]
+How = Literal["made", "reused", "accepted", "imported", "gathered"]
 Word = Literal["APPROVE", "REJECT", "CONCERNS"]
 
 
@@ -39,6 +39,7 @@ class Fingerprint(Value):
     """What an artifact was made from, part by part, so that a change can be named.
 
     `before` names blobs: files that are changed in place are put back to them before they are changed once more.
+    `templates` are prompts, by role and path.
     """
 
     v: int = 1
@@ -47,6 +48,7 @@ class Fingerprint(Value):
     inputs: dict[str, str] = {}
     sources: dict[str, str] = {}
     before: dict[str, str] = {}
+    templates: dict[str, str] = {}
 
 
 class Completion(Value):
@@ -65,6 +67,8 @@ class Completion(Value):
     wrote: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    prompt: str = ""
+    """The blob of the prompt that it was made with."""
     attempts: int = 1
     integrates: dict[str, tuple[str, ...]] = {}
 
@@ -81,6 +85,47 @@ class Failure(Value):
     left: tuple[Output, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    prompt: str = ""
+
+
+class Attempt(Value):
+    """An attempt at a phase that a newer one has replaced."""
+
+    seq: int
+    at: str
+    ok: bool
+    how: How = "made"
+    outputs: tuple[Output, ...] = ()
+    prompt: str = ""
+    error: str = ""
+    stdout: str = ""
+    templates: dict[str, str] = {}
+
+
+class Expansion(Value):
+    """The units of a pipeline as last expanded, and the digest of what caused it."""
+
+    cause: str
+    units: tuple[str, ...] = ()
+
+
+class PromptChange(Value):
+    """A template that changed on purpose: its digests, and the artifacts that were made with the old one."""
+
+    template: str
+    was: str = ""
+    now: str = ""
+    artifacts: tuple[str, ...] = ()
+
+
+class PromptNote(Value):
+    """Why an artifact may be made with another prompt than before."""
+
+    seq: int
+    at: str
+    by: str
+    reason: str
+    changes: tuple[PromptChange, ...] = ()
 
 
 class Skip(Value):
@@ -94,13 +139,27 @@ class Skip(Value):
 
 
 class Claim(Value):
-    """Who is making an artifact now. `seq`, the number of the event that started it, is the fencing token."""
+    """Who is making an artifact now. `seq`, the number of the event that started it, is the fencing token.
+
+    `holder` is the connection that keeps it, `left` when that ended: from then on anybody may take it over.
+    """
 
     seq: int
     at: str
     by: str = ""
     run: str = ""
     lease: str = ""
+    holder: str = ""
+    left: str = ""
+
+
+class Note(Value):
+    """What whoever is, or was, at an artifact wants the next one to know; until it is complete."""
+
+    seq: int
+    at: str
+    by: str
+    text: str
 
 
 class Verdict(Value):
@@ -164,7 +223,8 @@ class Step(Value):
 class Run(Value):
     """The newest run of the plan. `pending`, while it is under way: what it set out to make.
 
-    `boot` is the machine's boot that it ran in, `since` the one in which all outputs were last seen whole.
+    `boot` is the machine's boot that it ran in, `since` the one in which all outputs were last seen whole. Of a paused
+    one, `code` says why, `artifact` where, and `until` when it is worth trying again.
     """
 
     id: str
@@ -176,6 +236,9 @@ class Run(Value):
     boot: str = ""
     since: str = ""
     pending: tuple[str, ...] = ()
+    code: str = ""
+    until: str = ""
+    artifact: str = ""
 
 
 class Learning(Value):
@@ -214,7 +277,10 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     `made` are artifacts whose bytes are recorded and whose gates have not all been passed; like `claims` and `failed`
     it hides what was completed before. `evidence` is what was said at gates, by artifact. `changed` are artifacts that
     are not what was approved, with the digest of what was ("" for new ones). `replanned` counts versions by replanning
-    since the plan was last complete.
+    since the plan was last complete. `notes` are what was said of work under way, by artifact.
+
+    `units` are the expansions of pipelines, `past` attempts at phases that newer ones replaced, `left` files of
+    artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale.
     """
 
     plan_id: str
@@ -253,6 +319,12 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     changed: dict[str, str] = {}
     replans: tuple[Replanned, ...] = ()
     replanned: int = 0
+    units: dict[str, Expansion] = {}
+    past: dict[str, tuple[Attempt, ...]] = {}
+    left: dict[str, str] = {}
+    prompts: dict[str, PromptNote] = {}
+    whole: bool = False
+    notes: dict[str, Note] = {}
 
     def copy(self) -> State:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
@@ -270,5 +342,10 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             made=self.made.copy(),
             evidence=self.evidence.copy(),
             changed=self.changed.copy(),
+            units=self.units.copy(),
+            past=self.past.copy(),
+            left=self.left.copy(),
+            prompts=self.prompts.copy(),
+            notes=self.notes.copy(),
         )
         return twin

@@ -41,13 +41,13 @@ def _needed(store: PlanStore, since: str) -> set[str]:
 def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
     for done in (*state.completed.values(), *state.made.values()):
         yield from blobs_of(done.outputs, blobs)
-        yield from (done.stdout, done.stderr)
+        yield from (done.stdout, done.stderr, done.prompt)
         yield from done.fp.before.values()
     for skip in state.skipped.values():
         yield from blobs_of(skip.last.outputs if skip.last else (), blobs)
     for failure in state.failed.values():
         yield from blobs_of(failure.left, blobs)
-        yield from (failure.stdout, failure.stderr)
+        yield from (failure.stdout, failure.stderr, failure.prompt)
     for steps in state.steps.values():
         yield from (step.blob for step in steps.values())
     if state.proposal is not None:
@@ -61,6 +61,7 @@ def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str
         recent and isinstance(event, ev.ArtifactCompleted | ev.ArtifactMade | ev.OutputAccepted)
     ):
         yield from blobs_of(event.outputs, blobs)
+        yield getattr(event, "prompt", "")
     elif recent and isinstance(event, ev.ProposalTaken):
         yield event.proposal.blob
 

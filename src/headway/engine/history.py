@@ -12,7 +12,7 @@ from typing import NamedTuple
 from headway.core import events as ev
 from headway.core.codec import decode_state
 from headway.core.fingerprint import reuse_key
-from headway.core.state import Fingerprint, Output, Position
+from headway.core.state import Completion, Fingerprint, Output, Position
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
 from headway.store import PlanStore
@@ -28,6 +28,8 @@ class Earlier(NamedTuple):
     verified: bool
     wrote: tuple[str, ...] = ()
     ms: int = 0
+    prompt: str = ""
+    stdout: str = ""
 
 
 class History:
@@ -70,7 +72,7 @@ class History:
         except HeadwayError:
             return []
         return [
-            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote, done.ms)
+            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote, done.ms, done.prompt, done.stdout)
             for record in records
             for done in completions(record)
             if reuse_key(done.fp) == key
@@ -138,6 +140,8 @@ class Done(NamedTuple):
     verified: bool
     wrote: tuple[str, ...] = ()
     ms: int = 0
+    prompt: str = ""
+    stdout: str = ""
 
 
 def completions(record: ev.Record) -> Iterator[Done]:
@@ -145,13 +149,18 @@ def completions(record: ev.Record) -> Iterator[Done]:
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
         if event.how in ("made", "reused") and event.fp.recipe and not event.external:
-            yield Done(event.id, record.seq, record.ts, event.fp, event.outputs, event.verified, event.wrote, event.ms)
+            yield _done(event.id, record.seq, record.ts, event)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
-                yield Done(artifact_id, record.seq, done.at, done.fp, done.outputs, done.verified, done.wrote, done.ms)
+                yield _done(artifact_id, record.seq, done.at, done)
+
+
+def _done(artifact_id: str, seq: int, at: str, done: ev.ArtifactCompleted | Completion) -> Done:
+    parts = (done.fp, done.outputs, done.verified, done.wrote, done.ms, done.prompt, done.stdout)
+    return Done(artifact_id, seq, at, *parts)
 
 
 def named_by(record: ev.Record) -> list[str]:

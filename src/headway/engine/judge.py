@@ -5,7 +5,7 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
@@ -15,11 +15,12 @@ from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
-from headway.engine.code import READS_VARS, Code
+from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.history import History
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
+from headway.engine.templates import Templates
 from headway.errors import HeadwayError, UsageError
 from headway.files.observe import EMPTY_TREE
 from headway.files.outputs import Outputs
@@ -65,6 +66,7 @@ class Judge:
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
+        self.templates = Templates(root, self.files.look)
         self._environ = environ
         self._formerly = formerly
         self.functions = functions or {}
@@ -73,12 +75,30 @@ class Judge:
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
         self._unfinished = unfinished(state)
         self._rebooted = last_whole(state.run) not in ("", boot)
+        self._newest: dict[str, int] = {}
 
     def follow(self, state: State) -> None:
         """From here on this is the plan's state: equal to the one that was judged, or what became of it."""
         self.state = state
         if state.artifacts != self.graph.artifacts:
             self.graph = ArtifactGraph.over(state.artifacts)
+
+    def grow(self, state: State, added: Sequence[ArtifactSpec], removed: Sequence[str], unit: Sequence[str]) -> None:
+        """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
+        self.state = state
+        self.graph = ArtifactGraph.over(state.artifacts)
+        if unit:
+            self.shared.follow(self.graph)
+            self.shared.go_on(added, removed, unit)
+        else:
+            self.shared = Shared(self.graph)
+            self._newest = {}
+        self.files.add_made(path for spec in added for path in (*spec.produces, *spec.modifies))
+        for artifact_id in removed:
+            for table in (self.reasons, self.now, self._sources, self._specs, self._recipes, self.problems):
+                table.pop(artifact_id, None)
+        for spec in added:
+            self.again(spec.id)
 
     def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
@@ -100,6 +120,8 @@ class Judge:
         spec, state = self.state.artifacts[artifact_id], self.state
         if anew:
             self.files.forget(self._sources.get(artifact_id, ()))
+            if spec.templates:
+                self.files.forget(self.templates.files(spec))
         skip = state.skipped.get(artifact_id)
         if skip is not None and artifact_id not in self.forced:
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
@@ -118,12 +140,18 @@ class Judge:
                 forced=artifact_id in self.forced,
                 interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
             )
+            if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason.subject):
+                reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
             if made and reason.fresh:
                 reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
             if reason.code in NAMEABLE or reason.code == "adopted_edit":
                 reason = self._named(spec, reason, earlier)
         self.reasons[artifact_id] = reason
         return reason
+
+    def _is_pre_state(self, spec: ArtifactSpec, path: str) -> bool:
+        """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""
+        return path in spec.reads and self.stage_before(spec.id, path) is None
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
@@ -164,7 +192,10 @@ class Judge:
             recipe=recipe,
             inputs={r: self.content(r) for r in spec.requires if r in state.artifacts or self.elsewhere(r)},
             sources={path: self.files.look(path) for path in sources} if sources else {},
-            before={path: self._before(spec, path) for path in spec.modifies} if spec.modifies else {},
+            before={p: self._before(spec, p) for p in (*spec.modifies, *spec.reads)}
+            if spec.modifies or spec.reads
+            else {},
+            templates=self.templates.digests(spec) if spec.templates else {},
         )
         return found
 
@@ -191,7 +222,8 @@ class Judge:
         error = self.problems.get(artifact_id)
         if error is not None:
             return str(error).replace("\n ", ";")
-        return self.files.problem(self.state.artifacts[artifact_id], found.sources)
+        spec = self.state.artifacts[artifact_id]
+        return self.files.problem(spec, found.sources) or (self.templates.problem(spec) if spec.templates else "")
 
     def absent_words(self) -> list[str]:
         """Words of commands that would be sources if files of that name appeared."""
@@ -234,7 +266,7 @@ class Judge:
 
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
-        if spec.make.startswith("live:") and not spec.version and spec.id not in self.functions:
+        if spec.make.startswith("live:") and not spec.version and function_of(self.functions, spec) is None:
             done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         names = (*self.state.settings.env, *spec.env)
@@ -255,7 +287,7 @@ class Judge:
         return "unknown"
 
     def _code(self, spec: ArtifactSpec) -> str:
-        function = self.functions.get(spec.id)
+        function = function_of(self.functions, spec)
         if function is None:
             return self.code.of_reference(spec.make)
         known = self._codes.get(function)
@@ -286,6 +318,8 @@ class Judge:
             output = self.output_at(stage, path)
             return output.digest if output is not None else NOTHING
         done = self.known(spec.id)
+        if path in spec.reads:
+            return self._before_all(path)
         if done is not None and path in done.fp.before:
             return done.fp.before[path]
         now = self.observer.look(path).digest
@@ -296,12 +330,32 @@ class Judge:
         left = {output.digest for output in failure.left} if failure is not None else {now}
         return step.blob if now in left else now
 
+    def _before_all(self, path: str) -> str:
+        """What a shared file was before any artifact changed it: as the first that did found it, or as it is."""
+        stages = self.shared.chains.get(path, ())
+        first = self.known(stages[0]) if stages else None
+        if first is not None and path in first.fp.before:
+            return first.fp.before[path]
+        step = self.state.steps.get(stages[0], {}).get(BEFORE + path) if stages else None
+        return step.blob if step is not None else self.observer.look(path).digest
+
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
         stages = self.shared.chains.get(path)
-        if stages is None:
-            return True
-        return next((s for s in reversed(stages) if self.known(s) is not None), stages[0]) == artifact_id
+        return stages is None or self.newest(path, stages[0]) == artifact_id
+
+    def newest(self, path: str, default: str | None = None) -> str | None:
+        """The newest stage of a shared path that was ever made. Stages are made in order, so little is looked at."""
+        stages = self.shared.chains[path]
+        place = self._newest.get(path, -1)
+        if not 0 <= place < len(stages) or self.known(stages[place]) is None:
+            place = next((n for n in range(len(stages) - 1, -1, -1) if self.known(stages[n]) is not None), -1)
+        ahead = place + 1
+        while ahead < len(stages) and (self.known(stages[ahead]) is not None or stages[ahead] in self.state.skipped):
+            place = ahead if self.known(stages[ahead]) is not None else place
+            ahead += 1
+        self._newest[path] = place
+        return stages[place] if place >= 0 else default
 
     # Outputs.
 

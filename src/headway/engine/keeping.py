@@ -59,7 +59,7 @@ class Keeper:
             if path in self._judge.shared.chains:
                 continue
             known = recorded.get(path)
-            if path.endswith("/") or known is None or not self._outputs.stands(known):
+            if path.endswith("/") or path in spec.optional or known is None or not self._outputs.stands(known):
                 self._outputs.clear(path)
 
     def reuse(self, artifact_id: str, run: str) -> str:
@@ -89,6 +89,8 @@ class Keeper:
                     note=note,
                     verified=earlier.verified,
                     wrote=earlier.wrote,
+                    prompt=earlier.prompt,
+                    stdout=earlier.stdout if earlier.prompt else "",
                     checks=self._check(self._judge.state.artifacts[artifact_id]),
                 ),
                 False,

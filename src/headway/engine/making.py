@@ -5,6 +5,7 @@ Runs in a worker's thread. Knows nothing of ledgers and schedules: what it retur
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import shutil
@@ -22,6 +23,7 @@ from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.recipes.command import run_command
+from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs
 
@@ -58,13 +60,15 @@ class Outcome(NamedTuple):
     verified: bool = False
     retry_after: float | None = None
     checks: tuple[Check, ...] = ()
+    prompt: str = ""
 
 
 class Workshop:
     """Makes artifacts in one project."""
 
-    def __init__(self, root: str, outputs: Outputs, home: str) -> None:
+    def __init__(self, root: str, outputs: Outputs, home: str, render: Callable[[Job], Rendered] | None = None) -> None:
         self.root = root
+        self._render = render
         self.outputs = outputs
         self._texts = os.path.join(home, "texts")
 
@@ -94,12 +98,22 @@ class Workshop:
                 self.outputs.make_parents(path)
             if not self.put_back(task.before):
                 return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
+            said = Outcome(spec.id, True)
+            if spec.templates and self._render is not None:
+                task = dataclasses.replace(task, job=self._with_prompt(task.job))
+                said = said._replace(prompt=os.path.basename(task.job.prompt_path))
             attempt = self._run(task)
-            said = Outcome(spec.id, True, stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
+            if task.job.responses:
+                attempt = attempt._replace(stdout="\n".join(task.job.responses).encode())
+            said = said._replace(stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
+            if spec.templates and said.stdout:
+                self._as_file(said.stdout)
             if not attempt.ok:
                 return _failed(said, attempt.code, attempt.error)._replace(retry_after=attempt.retry_after)
             text, known = self._write(attempt.value, task.job)
             missing = [p for p in (*spec.produces, *spec.modifies) if p not in known and not self._exists(p)]
+            if missing and spec.optional:
+                missing = [p for p in missing if p not in spec.optional]
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(task.job)
@@ -123,6 +137,20 @@ class Workshop:
             return Outcome(spec.id, False, (), "os", f"{error.strerror}: {error.filename}")
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
+
+    def _with_prompt(self, job: Job) -> Job:
+        """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file."""
+        assert self._render is not None, "whoever has templates can render them"
+        rendered = self._render(job)
+        digest = self.outputs.blobs.put(rendered.text.encode())
+        path = os.path.relpath(self._as_file(digest), self.root)
+        return job._replace(
+            prompt=rendered.text,
+            prompts=rendered.parts,
+            prompt_path=path,
+            environment={**job.environment, "HEADWAY_PROMPT": os.path.join(self.root, path)},
+            responses=[],
+        )
 
     def _run(self, task: Task) -> Attempt:
         spec = task.job.spec
@@ -195,27 +223,61 @@ class Workshop:
         except (HeadwayError, OSError):
             return ()
 
-    def inputs(self, spec: ArtifactSpec, recorded: Callable[[str], tuple[Output, ...]]) -> Mapping[str, Input]:
-        """What a recipe gets of all its requirements. Those of other plans also answer to their plain names."""
+    def inputs(
+        self,
+        spec: ArtifactSpec,
+        recorded: Callable[[str], tuple[Output, ...]],
+        artifacts: Mapping[str, ArtifactSpec] | None = None,
+    ) -> Mapping[str, Input]:
+        """What a recipe gets of all its requirements. Those of other plans also answer to their plain names.
+
+        `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
+        """
+        if artifacts and (spec.phase or spec.templates):
+            named = {r: artifacts.get(r, spec) for r in spec.requires}
+            return Inputs(
+                {
+                    required.phase
+                    if required.phase and required.unit == spec.unit and required is not spec
+                    else r: self.input(recorded(r), required.outputs if required is not spec else {})
+                    for r, required in named.items()
+                }
+            )
         found = {required: self.input(recorded(required)) for required in spec.requires}
         return Inputs(found) if any(":" in required for required in spec.requires) else found
 
-    def input(self, outputs: tuple[Output, ...]) -> Input:
+    def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
         blobs = self.outputs.blobs
         paths = tuple(output.path for output in outputs if output.path)
         if paths:
             first = os.path.join(self.root, paths[0])
-            return Input(self.root, paths, lambda: _read(first))
+            return Input(self.root, paths, lambda: _read(first), names)
         if not outputs:
             return Input(self.root, (), lambda: b"")
         digest = outputs[0].digest
+        return Input(self.root, (os.path.relpath(self._as_file(digest), self.root),), lambda: blobs.get(digest))
+
+    def _as_file(self, digest: str) -> str:
+        """A blob as a file that nobody changes."""
         path = os.path.join(self._texts, digest)
-        if not _has_digest(path, digest):
-            os.makedirs(self._texts, exist_ok=True)
-            write_file(REAL, path, [blobs.get(digest)], durable=False)
-            os.chmod(path, 0o444)
-        return Input(self.root, (os.path.relpath(path, self.root),), lambda: blobs.get(digest))
+        if _write_new(path, lambda: self.outputs.blobs.get(digest)) or _has_digest(path, digest):
+            return path
+        os.makedirs(self._texts, exist_ok=True)
+        write_file(REAL, path, [self.outputs.blobs.get(digest)], durable=False)
+        os.chmod(path, 0o444)
+        return path
+
+
+def _write_new(path: str, data: Callable[[], bytes]) -> bool:
+    """Write a file that is not there yet, at once; whoever finds half of it will see by its digest."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    except OSError:
+        return False
+    with os.fdopen(fd, "wb") as file:
+        file.write(data())
+    return True
 
 
 def _has_digest(path: str, digest: str) -> bool:
@@ -243,8 +305,10 @@ def _wait(seconds: float, cancelled: Callable[[], bool]) -> None:
 
 def environment(environ: Mapping[str, str], spec: ArtifactSpec, plan_id: str, run_id: str, key: str) -> dict[str, str]:
     """The environment of a recipe: the caller's, and what names this attempt."""
+    phase = {"HEADWAY_UNIT": spec.unit, "HEADWAY_PHASE": spec.phase} if spec.phase else {}
     return {
         **environ,
+        **phase,
         "HEADWAY_PLAN": plan_id,
         "HEADWAY_RUN": run_id,
         "HEADWAY_ARTIFACT": spec.id,

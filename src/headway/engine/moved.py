@@ -29,6 +29,13 @@ def changed_meanwhile(judge: Judge, task: Task, before: Completion | None) -> tu
     if spec.run or spec.verify:
         files.forget_words()
         wrote += [w for w in files.words(spec, task.job.variables) if w not in task.fp.sources and w not in wrote]
+    if spec.templates:
+        files.forget(judge.templates.files(spec))
+        now = judge.templates.digests(spec)
+        moved |= {label: label for label, digest in task.fp.templates.items() if now.get(label) != digest}
+    for path in spec.reads:
+        if judge.observer.look(path).digest != task.fp.before[path]:
+            moved[path] = path
     for path in moved_inputs(judge, spec, cheaply=False):
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path

@@ -20,26 +20,53 @@ class Queue:
         needs: Callable[[str], Iterable[str]],
         courtesy: Callable[[str], Iterable[str]],
     ) -> None:
+        self._needs = needs
+        self._courtesy = courtesy
         self._followers: dict[str, list[str]] = {}
         self._patient: dict[str, list[str]] = {}
         self._waiting: dict[str, int] = {}
         self._ended: set[str] = set()
+        self._ready: deque[str] = deque()
+        self._aside: deque[str] = deque()
+        self.add(members)
+
+    def add(self, members: Collection[str]) -> None:
+        """More artifacts: what they need of those that are there already and not settled, they wait for."""
+        there, ended = self._waiting, self._ended
+        there.update(dict.fromkeys(members, 0))
         for artifact_id in members:
-            hard = dict.fromkeys(r for r in needs(artifact_id) if r in members)
-            soft = dict.fromkeys(r for r in courtesy(artifact_id) if r in members and r not in hard)
-            self._waiting[artifact_id] = len(hard) + len(soft)
+            hard = dict.fromkeys(r for r in self._needs(artifact_id) if r in there and r not in ended)
+            soft = dict.fromkeys(
+                r for r in self._courtesy(artifact_id) if r in there and r not in ended and r not in hard
+            )
+            there[artifact_id] = len(hard) + len(soft)
             for required in hard:
                 self._followers.setdefault(required, []).append(artifact_id)
             for other in soft:
                 self._patient.setdefault(other, []).append(artifact_id)
-        self._ready = deque(a for a, count in self._waiting.items() if count == 0)
-        self._aside: deque[str] = deque()
+        self._ready.extend(a for a in members if there[a] == 0)
+
+    def wait_more(self, artifact_id: str) -> None:
+        """What it needs has changed: whatever of that is open and new to it, it waits for, too."""
+        if artifact_id not in self:
+            return
+        for required in dict.fromkeys(self._needs(artifact_id)):
+            if required in self and artifact_id not in self._followers.get(required, ()):
+                self._followers.setdefault(required, []).append(artifact_id)
+                self._waiting[artifact_id] += 1
+
+    def has_ended(self, artifact_id: str) -> bool:
+        """It was settled or given up."""
+        return artifact_id in self._ended
+
+    def __contains__(self, artifact_id: str) -> bool:
+        return artifact_id in self._waiting and artifact_id not in self._ended
 
     def pop(self, fits: Callable[[str], bool] | None = None) -> str | None:
         """The next that may start; of those that fit, if somebody asks for such. The others keep their place."""
         while self._ready or (fits is None and self._aside):
             artifact_id = (self._aside if fits is None and self._aside else self._ready).popleft()
-            if artifact_id in self._ended:
+            if artifact_id in self._ended or self._waiting[artifact_id]:
                 continue
             if fits is None or fits(artifact_id):
                 return artifact_id

@@ -30,6 +30,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     on_edit: Literal["ask", "accept", "discard"] | None = None
     reason: str = ""
     max_time: float | None = None
+    prompt_change: str = ""
+    force_resume: bool = False
     yes: bool = False
 
     @property
@@ -52,6 +54,7 @@ class Pause(NamedTuple):
     code: str
     until: str = ""
     resume: str = "headway run"
+    artifact: str = ""
 
 
 class RunResult(msgspec.Struct, kw_only=True):
@@ -75,6 +78,9 @@ class RunResult(msgspec.Struct, kw_only=True):
     moved: dict[str, str] = {}
     beyond: list[str] = []
     unstable: list[str] = []
+    gone: list[str] = []
+    prompts: list[Any] = []
+    """Changed templates that are to be decided about."""
     duration_ms: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -84,6 +90,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     read: Any = None
     recall: Any = None
     """Where nobody looked at the outputs so far: what loads them."""
+    ended: Any = None
+    """The plan's state at the end of the run, where somebody wants to be told of it."""
 
     @property
     def ok(self) -> bool:
@@ -155,6 +163,8 @@ class RunResult(msgspec.Struct, kw_only=True):
             "paused": self.paused._asdict() if self.paused else None,
             "changed_meanwhile": self.moved,
             "unstable": self.unstable,
+            "removed": self.gone,
+            "prompts": [question.to_dict() for question in self.prompts],
             "duration_ms": self.duration_ms,
             "tokens": self.tokens,
             "cost_usd": self.cost_usd,

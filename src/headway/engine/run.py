@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +28,8 @@ from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import Check, missing
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output, State, Step
+from headway.engine import prompts
+from headway.engine.growth import Growth, Ungrown
 from headway.engine.judge import BEFORE, Judge
 from headway.engine.keeping import Keeper
 from headway.engine.making import Outcome, Task, Workshop, environment
@@ -79,6 +82,7 @@ class Run:
         selected: set[str],
         reporter: Reporter,
         function: Callable[[ArtifactSpec], Callable[..., Any]],
+        select: Callable[[State], set[str]] | None = None,
         loop: Any = None,
         stop: Callable[[], str] = lambda: "",
         show: Callable[[], object] = lambda: None,
@@ -95,6 +99,7 @@ class Run:
         self._environ = environ
         self._options = options
         self._selected = selected
+        self._reselect = select
         self._reporter = reporter
         self._function = function
         self._loop = loop
@@ -103,18 +108,22 @@ class Run:
         self._shown = time.monotonic()
         self._boot = boot
         self._keeper = Keeper(judge, self._record, self._checks)
-        self._workshop = Workshop(root, judge.outputs, home)
-        self._workers = Workers(jobs, self._workshop.make)
+        self._workshop = Workshop(root, judge.outputs, home, judge.templates.render)
+        self._growth = Growth(judge.observer.expand, judge.outputs.bytes_of)
+        settings = judge.state.settings
+        self._workers = Workers(jobs, self._workshop.make, light=settings.timeout is None and settings.retry is None)
         self._todo: dict[str, Reason] = {}
         self._queue = Queue((), needs=tuple, courtesy=tuple)
         self._running: dict[str, Task] = {}
         self._using: dict[str, list[Use]] = {}
+        self._held: dict[str, list[Use]] = {}
         self._groups = Groups(lock, run_id)
         self._started = 0
         self._errors: list[str] = []
         self._halted = ""
         self._cancelling = False
         self._retry_after: float | None = None
+        self._stopped_at = ""
         self._words: set[str] = set()
         self._judged = dict(judge.state.artifacts)
         self.result = RunResult(plan_id=self._state.plan_id, run_id=run_id, root=root)
@@ -148,14 +157,16 @@ class Run:
 
     def _announce(self) -> None:
         """What is to be done, what waits for what, and the event that says so."""
-        reasons, graph, shared = self._judge.reasons, self._judge.graph, self._judge.shared
+        reasons, artifacts = self._judge.reasons, self._state.artifacts
         chosen = [a for a in reasons if a in self._selected]
         self._todo = {a: reasons[a] for a in chosen if not reasons[a].fresh}
         self.result.reasons = dict(self._todo)
-        self.result.kept = [a for a in chosen if a not in self._todo]
-        behind = set(graph.above(self._todo))
-        affected = {a: None for a in chosen if a in behind or (shared.chains and shared.after(a))}
-        self._queue = Queue(affected, needs=lambda a: (*graph[a].requires, *shared.after(a)), courtesy=shared.courtesy)
+        self.result.kept = [a for a in chosen if a not in self._todo and not artifacts[a].gathers]
+        affected: dict[str, None] = {}
+        for artifact_id in chosen:  # in dependency order
+            if artifact_id in self._todo or any(r in affected for r in self._builds_on(artifact_id)):
+                affected[artifact_id] = None
+        self._queue = Queue(affected, needs=self._waits_for, courtesy=self._lets_go_first)
         stale: dict[str, str] = {a: reason.code for a, reason in self._todo.items()}
         self._record(
             cmd.StartRun(
@@ -168,6 +179,21 @@ class Run:
             ),
             True,
         )
+        if self._options.prompt_change:
+            changes = prompts.permitted(self._judge, self._selected)
+            self._record(cmd.PermitPromptChange(reason=self._options.prompt_change, changes=tuple(changes)), True)
+
+    def _builds_on(self, artifact_id: str) -> Iterable[str]:
+        """What an artifact cannot be made without: what it requires, and earlier stages of what it changes."""
+        spec, shared = self._state.artifacts[artifact_id], self._judge.shared
+        return (*spec.requires, *shared.after(artifact_id)) if shared.chains else spec.requires
+
+    def _waits_for(self, artifact_id: str) -> Iterable[str]:
+        after = self._state.artifacts[artifact_id].after
+        return (*self._builds_on(artifact_id), *after) if after else self._builds_on(artifact_id)
+
+    def _lets_go_first(self, artifact_id: str) -> Iterable[str]:
+        return self._judge.shared.courtesy(artifact_id)
 
     def _loop_until_done(self, began: float) -> None:
         while True:
@@ -223,8 +249,7 @@ class Run:
                 tasks.append(task)
                 threads -= not self._workers.is_light(task.job.spec)
                 self._judge.displaced.update(use.path for use in uses)
-                for use in uses:
-                    self._using.setdefault(use.path, []).append(use)
+                self._take_hold(artifact_id, uses)
         self._queue.put_back(later)
         return tasks
 
@@ -261,6 +286,11 @@ class Run:
         if reason.fresh:
             self._settle(artifact_id, "kept", reason)
             return None
+        if spec.gathers:
+            self._gather(spec, reason)
+            return None
+        if spec.iteration > 1 and self._is_enough(spec):
+            return None
         self._notice(artifact_id, reason)
         if claim is not None:
             self._wait(artifact_id, f"claimed by {claim.by}")
@@ -272,6 +302,8 @@ class Run:
             if not self._answer(artifact_id, reason):
                 return None
             reason = self._judge.again(artifact_id)
+        if reason.code == "pre_state_changed" and not self._goes_on_over(artifact_id, reason):
+            return None
         if self._is_blocked_elsewhere(artifact_id, reason) or self._without_making(spec, reason):
             return None
         if self._options.limit is not None and self._started >= self._options.limit:
@@ -283,7 +315,8 @@ class Run:
         """It was thought to be fresh, and what it requires has changed since."""
         if artifact_id not in self._todo:
             self._todo[artifact_id] = self.result.reasons[artifact_id] = reason
-            self.result.kept.remove(artifact_id)
+            if artifact_id in self.result.kept:
+                self.result.kept.remove(artifact_id)
 
     def _is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:
         """Whether something of another plan has to be made first: it is read, never run."""
@@ -352,16 +385,22 @@ class Run:
 
     def _job(self, spec: ArtifactSpec, key: str) -> Job:
         state = self._state
+        shared_file = ""
+        if spec.phase:
+            pipeline = state.settings.pipeline(spec.pipeline)
+            named = pipeline.state if pipeline is not None else ""
+            shared_file = named if named in spec.reads or named in spec.modifies else ""
         return Job(
             spec=spec,
             root=self._root,
-            inputs=self._workshop.inputs(spec, self._judge.recorded),
+            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts),
+            state=shared_file,
             sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
             variables=state.settings.vars,
             environment=environment(self._environ, spec, state.plan_id, self._id, self._effect_key(spec, key)),
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and key else None,
-            step=self._stepper(spec.id, key),
+            steps=lambda: self._stepper(spec.id, key),
             started=lambda pid: self._groups.began(spec.id, pid),
             printed=lambda data: self._reporter.printed(spec.id, data),
             cancelled=lambda: self._cancelling,
@@ -417,7 +456,8 @@ class Run:
         """Shared files, as this artifact has to find them."""
         found = []
         for use in self._judge.shared.uses(spec.id):
-            stage = self._judge.stage_before(spec.id, use.path) if use.path in spec.modifies else use.stage
+            own = use.path in spec.modifies or use.path in spec.reads
+            stage = self._judge.stage_before(spec.id, use.path) if own else use.stage
             output = self._judge.output_at(stage, use.path) if stage is not None else None
             if output is not None:
                 found.append(output)
@@ -439,15 +479,23 @@ class Run:
     def _leave_shared_files(self) -> None:
         """Shared files that were touched end as the newest of their stages left them."""
         for path in sorted(self._judge.displaced):
-            stages = self._judge.shared.chains[path]
-            newest = next((stage for stage in reversed(stages) if self._judge.known(stage) is not None), None)
+            stages = self._judge.shared.chains.get(path)
+            if stages is None:
+                continue
+            newest = self._judge.newest(path)
             broken = any(stage in self._state.failed or stage in self._state.claims for stage in stages)
             output = self._judge.output_at(newest, path) if newest is not None and not broken else None
             if output is not None:
                 self._judge.outputs.restore([output])
 
+    def _take_hold(self, artifact_id: str, uses: Sequence[Use]) -> None:
+        if uses:
+            self._held[artifact_id] = list(uses)
+            for use in uses:
+                self._using.setdefault(use.path, []).append(use)
+
     def _let_go(self, artifact_id: str) -> None:
-        for use in self._judge.shared.uses(artifact_id) if self._using else ():
+        for use in self._held.pop(artifact_id, ()):
             self._using[use.path].remove(use)
 
     # Edits.
@@ -459,8 +507,12 @@ class Run:
     def _hold_known_edits(self) -> None:
         """All edits that are to be asked about are asked about at once, whatever else they wait for."""
         for artifact_id, reason in self._todo.items():
+            if any(other in self._queue for other in self._state.artifacts[artifact_id].after):
+                continue  # it may yet turn out that its unit is gone
             if reason.code in EDITS and self._policy(artifact_id) == "ask":
                 self._ask(artifact_id, reason)
+            elif reason.code == "pre_state_changed" and not self._options.force_resume:
+                self._goes_on_over(artifact_id, reason)
 
     def _ask(self, artifact_id: str, reason: Reason) -> None:
         self._hold(artifact_id, reason.code, ["--accept-edits", "--discard-edits"], reason)
@@ -475,6 +527,16 @@ class Run:
             self._adopt(artifact_id, reason)
         else:
             self._ask(artifact_id, reason)
+        return False
+
+    def _goes_on_over(self, artifact_id: str, reason: Reason) -> bool:
+        """It was made from another state than there is: kept by the user's word, or asked about. Whether to make it."""
+        if self._options.force_resume:
+            self._keeper.adopt(artifact_id, f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". "))
+            self._arrive(self._state.artifacts[artifact_id], "accepted", reason)
+        else:
+            phase = self._state.artifacts[artifact_id].phase
+            self._hold(artifact_id, reason.code, [f"--rerun-from {phase}", "--force-resume"], reason)
         return False
 
     def _adopt(self, artifact_id: str, reason: Reason) -> None:
@@ -521,7 +583,7 @@ class Run:
         answers = self._writer.execute_all([command for _, command, _ in taken], by=self._by, wait=wait)
         self._judge.state = self._state
         for (task, _, go_on), answer in zip(taken, answers, strict=True):
-            if isinstance(answer, Rejected):  # the claim is not ours any more: somebody reset, closed or took it over
+            if isinstance(answer, (Rejected, UsageError, TryLater)):  # somebody reset, closed or took it over
                 artifact_id = task.job.spec.id
                 self._lose(artifact_id, str(answer).replace("\n ", ";"), self._judge.reasons[artifact_id])
             elif isinstance(answer, HeadwayError):
@@ -540,13 +602,13 @@ class Run:
             return task, *self._released(task, outcome)
         if not outcome.ok:
             return task, *self._failed(task, outcome)
-        self._errors.clear()
         return task, *self._completed(task, outcome)
 
     def _released(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         def go_on() -> None:
             if outcome.code == "quota":
                 self._halted, self._retry_after = self._halted or "quota", outcome.retry_after
+                self._stopped_at = self._stopped_at or outcome.id
 
         return cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token), go_on
 
@@ -557,12 +619,15 @@ class Run:
         if moved or wrote:
             sources = {p: MOVED if p in moved else d for p, d in fp.sources.items() if p not in wrote}
             inputs = {r: MOVED if moved.get(r) else d for r, d in fp.inputs.items()}
-            fp = msgspec.structs.replace(fp, sources=sources, inputs=inputs)
+            templates = {t: MOVED if moved.get(t) else d for t, d in fp.templates.items()}
+            before_ = {p: MOVED if p in spec.reads and moved.get(p) else d for p, d in fp.before.items()}
+            fp = msgspec.structs.replace(fp, sources=sources, inputs=inputs, templates=templates, before=before_)
         same = before is not None and before.how != "accepted" and reuse_key(before.fp) == task.key
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
 
         def go_on() -> None:
+            self._errors.clear()
             reason = self._judge.reasons[outcome.id]
             if not moved:
                 note = f"{outcome.attempts} attempts" if outcome.attempts > 1 else ""
@@ -585,6 +650,7 @@ class Run:
             stdout=outcome.stdout,
             stderr=outcome.stderr,
             checks=outcome.checks,
+            prompt=outcome.prompt,
             attempts=outcome.attempts,
         )
         return command, go_on
@@ -611,6 +677,7 @@ class Run:
             ms=outcome.ms,
             stdout=outcome.stdout,
             stderr=outcome.stderr,
+            prompt=outcome.prompt,
         )
         return command, go_on
 
@@ -619,8 +686,7 @@ class Run:
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
         job = Job(spec, self._root, {}, [], {}, {}, None)
         self._running[spec.id] = Task(job, self._judge.made_from(spec.id), "", Retry(), token)
-        for use in self._judge.shared.uses(spec.id):
-            self._using.setdefault(use.path, []).append(use)
+        self._take_hold(spec.id, self._judge.shared.uses(spec.id))
         self._take([Outcome(spec.id, False, (), code, error)])
 
     def _lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0, tried: str = "") -> None:
@@ -638,7 +704,7 @@ class Run:
         """It is as it should be: its dependents may go on."""
         self._judge.reasons[artifact_id] = Reason("fresh")
         self._queue.settle(artifact_id)
-        if artifact_id not in self._todo:
+        if artifact_id not in self._todo or self._state.artifacts[artifact_id].gathers:
             return
         getattr(self.result, how).append(artifact_id)
         shown = self._todo.get(artifact_id, reason) if reason.fresh else reason
@@ -665,6 +731,154 @@ class Run:
                 if artifact_id in self._todo:
                     self.result.blocked.setdefault(artifact_id, by)
                 self._block_behind(artifact_id)
+
+    # Units and loops.
+
+    def _gather(self, spec: ArtifactSpec, reason: Reason) -> None:
+        """What stands for others is done when they are; and a loop goes on until it is satisfied."""
+        try:
+            if spec.gathers == "units":
+                outputs = self._find_units(spec)
+            elif spec.gathers == "all":
+                outputs = (self._judge.outputs.keep_text(self._list_all(spec)),)
+            else:
+                (last,) = spec.requires
+                if spec.acceptance and not self._is_satisfied(spec, last):
+                    return
+                outputs = self._judge.recorded(last)
+        except (Ungrown, Rejected, TryLater) as problem:
+            self._fail_unmade(spec, "gather", str(problem).replace("\n ", ";"))
+            return
+        self._record(cmd.GatherArtifact(id=spec.id, outputs=outputs, fp=self._judge.fingerprint(spec.id)))
+        self._judge.state = self._state
+        self._settle(spec.id, "kept", reason)
+
+    def _find_units(self, spec: ArtifactSpec) -> tuple[Output, ...]:
+        """The units that an artifact names now; those that it named before and does not any more are removed."""
+        pipeline = self._state.settings.pipeline(spec.pipeline)
+        assert pipeline is not None, "units belong to a pipeline"
+        command = self._growth.grown(self._state, pipeline)
+        self._grow(command, ())
+        return (self._judge.outputs.keep_text(msgspec.json.encode(command.units)),)
+
+    def _list_all(self, spec: ArtifactSpec) -> bytes:
+        """What a phase of every unit came to: by unit, its outputs by name; of text, the text itself."""
+        found: dict[str, dict[str, dict[str, str]]] = {}
+        units, outputs = self._state.units.get(spec.pipeline), self._judge.outputs
+        for unit in units.units if units is not None else ():
+            made = self._state.artifacts[f"{unit}/{spec.phase}"]
+            names = {path: name for name, path in made.outputs.items()}
+            found[unit] = {
+                names.get(o.path, o.path) or "text": {
+                    **({"path": o.path} if o.path else {"text": outputs.bytes_of(o).decode("utf-8", "replace")}),
+                    "sha256": o.digest,
+                }
+                for o in self._judge.recorded(made.id)
+            }
+        return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+    def _is_satisfied(self, spec: ArtifactSpec, last: str) -> bool:
+        """Whether a loop has come to its end. If not, it is gone round once more, or has failed for good."""
+        made = self._state.artifacts[last]
+        verdict = self._growth.verdict(made, spec.acceptance[0], self._judge.recorded(last), made.outputs)
+        if verdict.passed:
+            return True
+        pipeline = self._state.settings.pipeline(spec.pipeline)
+        phase = pipeline.phase(spec.phase) if pipeline is not None else None
+        times = phase.times if phase is not None else 1
+        if made.iteration >= times:
+            raise Ungrown(f"{verdict.why} was not true after {made.iteration} rounds")
+        self._grow(self._growth.round(self._state, made, made.iteration + 1), self._unit_ids(made))
+        return False
+
+    def _is_enough(self, spec: ArtifactSpec) -> bool:
+        """Whether the round before was satisfied after all, so that this one and those after it are not needed."""
+        pipeline = self._state.settings.pipeline(spec.pipeline)
+        loop = pipeline.loop_around(spec.phase) if pipeline is not None else None
+        if loop is None or loop.repeat[0] != spec.phase:
+            return False
+        before = self._state.artifacts.get(f"{spec.unit}/{loop.id}~{spec.iteration - 1}")
+        if before is None or not self._judge.reasons[before.id].fresh:
+            return False
+        try:
+            if not self._growth.verdict(before, loop.until, self._judge.recorded(before.id), before.outputs).passed:
+                return False
+            self._grow(self._growth.round(self._state, spec, spec.iteration - 1), self._unit_ids(spec))
+        except (Ungrown, Rejected, TryLater):
+            return False
+        return True
+
+    def _unit_ids(self, spec: ArtifactSpec) -> list[str]:
+        """The artifacts of a unit that are made once, and what stands for the others."""
+        pipeline = self._state.settings.pipeline(spec.pipeline)
+        phases = pipeline.phases if pipeline is not None else ()
+        ids = (f"{spec.unit}/{phase.id}" for phase in phases)
+        return [a for a in ids if a in self._state.artifacts]
+
+    def _grow(self, command: cmd.ExpandUnits, unit: Sequence[str]) -> None:
+        """Record what comes and goes, and have the queue grow with it."""
+        removed = set(command.removed)
+        self._record(command)
+        state, judge = self._state, self._judge
+        for artifact_id in command.removed:
+            self._judged.pop(artifact_id, None)
+            self._selected.discard(artifact_id)
+            self._todo.pop(artifact_id, None)
+            self.result.reasons.pop(artifact_id, None)
+            if artifact_id in self.result.kept:
+                self.result.kept.remove(artifact_id)
+            self._queue.settle(artifact_id)
+        self._forget_questions(removed)
+        self.result.gone += [a for a in command.removed if not _is_round(a, unit)]
+        judge.grow(state, [s for s in command.artifacts if s.id in state.artifacts], command.removed, unit)
+        self._judged.update({spec.id: spec for spec in command.artifacts})
+        new = [spec.id for spec in command.artifacts]
+        self._select(new, unit)
+        more = [a for a in new if not judge.reasons[a].fresh] if unit else self._behind(command.pipeline)
+        more = [a for a in more if a in self._selected and a not in self._queue]
+        for artifact_id in more:
+            if not judge.reasons[artifact_id].fresh:
+                self._todo[artifact_id] = judge.reasons[artifact_id]
+                if not state.artifacts[artifact_id].gathers:
+                    self.result.reasons[artifact_id] = judge.reasons[artifact_id]
+                    if artifact_id in self.result.kept:
+                        self.result.kept.remove(artifact_id)
+            elif artifact_id in new and not state.artifacts[artifact_id].gathers:
+                self.result.kept.append(artifact_id)
+        self._queue.add(more)
+        for artifact_id in new:
+            self._queue.wait_more(artifact_id)
+
+    def _behind(self, pipeline: str) -> list[str]:
+        """After units came or went: what is stale now, or behind what is, and was not waited for so far."""
+        judge, found = self._judge, set[str]()
+        order = []
+        for artifact_id in judge.shared.order():
+            spec = self._state.artifacts[artifact_id]
+            if artifact_id in self._running or self._queue.has_ended(artifact_id):
+                continue
+            fresh = judge.again(artifact_id).fresh if spec.pipeline == pipeline else judge.reasons[artifact_id].fresh
+            if not fresh or any(r in found or r in self._queue for r in self._builds_on(artifact_id)):
+                found.add(artifact_id)
+                order.append(artifact_id)
+        return order
+
+    def _forget_questions(self, removed: AbstractSet[str]) -> None:
+        """Nobody has to decide about what is gone."""
+        for decision in self.result.decisions:
+            decision.artifacts[:] = [a for a in decision.artifacts if a not in removed]
+        self.result.decisions = [decision for decision in self.result.decisions if decision.artifacts]
+        for table in (self.result.blocked, self.result.waiting, self.result.failed):
+            for artifact_id in removed & table.keys():
+                del table[artifact_id]
+
+    def _select(self, new: Iterable[str], unit: Sequence[str]) -> None:
+        """What is new is wanted if everything is, or if it belongs to what is."""
+        if not self._options.partial or unit:
+            self._selected.update(new)
+            return
+        if self._reselect is not None:
+            self._selected.update(self._reselect(self._state))
 
     # Gates.
 
@@ -718,8 +932,9 @@ class Run:
         return records
 
     def _stepper(self, artifact_id: str, key: str) -> Callable[[str, Callable[[], Any]], Any]:
-        """Durable parts of a function: by name, and only for the same inputs and code."""
+        """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""
         counts: dict[str, int] = {}
+        token = self._running[artifact_id].token
 
         def step(name: str, call: Callable[[], Any]) -> Any:
             counts[name] = counts.get(name, 0) + 1
@@ -729,7 +944,6 @@ class Run:
             if known is not None and known.key == key:
                 return taken_from(known, blobs)
             stored = recorded_as(call(), key, blobs)
-            token = self._running[artifact_id].token
             self._writer.execute(
                 cmd.RecordStep(id=artifact_id, token=token, name=label, step=stored), by=self._by, wait=True
             )
@@ -743,6 +957,7 @@ class Run:
         """Something that is no artifact's fault: leave as little open as possible, and let it be known."""
         self._halted, self._cancelling = "interrupted", True
         with suppress(HeadwayError):
+            self._recall()
             deadline = time.monotonic() + DRAIN
             while self._running and time.monotonic() < deadline:
                 self._take(self._workers.outcomes(wait=0.2))
@@ -763,7 +978,7 @@ class Run:
             until = ""
             if self._retry_after is not None:
                 until = (datetime.now(UTC) + timedelta(seconds=self._retry_after)).isoformat(timespec="seconds")
-            result.paused = Pause(self._halted, until)
+            result.paused = Pause(self._halted, until, artifact=self._stopped_at)
         elif self._plan_changed():
             result.paused = Pause("plan_changed")
         elif self._words:
@@ -792,12 +1007,18 @@ class Run:
                 reason=result.paused.code if result.paused else result.status,
                 code=result.paused.code if result.paused else result.status,
                 until=result.paused.until if result.paused else "",
+                artifact=result.paused.artifact if result.paused else "",
                 failed=tuple(result.failed),
                 kept=tuple(a for a in result.kept if a in self._todo),
                 restored=tuple(result.restored),
             ),
             True,
         )
+
+
+def _is_round(artifact_id: str, unit: Sequence[str]) -> bool:
+    """Whether it is one round of a loop: its files are those of the rounds before."""
+    return bool(unit) and "~" in artifact_id
 
 
 def _is_idempotent(spec: ArtifactSpec) -> bool:

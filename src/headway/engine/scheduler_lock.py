@@ -13,6 +13,8 @@ from headway.ledger.lock import FileLock, holder
 from headway.ledger.recovery import now
 
 PATIENCE = 0.3
+SHELL = b"/bin/sh\0-e\0"
+"""How the words of every command of ours begin."""
 
 
 def take(lock: FileLock, plan_id: str) -> None:
@@ -47,6 +49,7 @@ class Groups:
         self._run = run
         self._by_artifact: dict[str, int] = {}
         self._mutex = threading.Lock()
+        self._sign()
 
     def began(self, artifact_id: str, group: int) -> None:
         """A command is running."""
@@ -74,6 +77,27 @@ def end_leftovers(facts: dict[str, Any]) -> None:
         if began and (leader == began or (not leader and _members(group, str(facts.get("run", ""))))):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
+    for group in _unsigned(str(facts.get("run", ""))):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def _unsigned(run: str) -> list[int]:
+    """Commands of a run that was killed between starting them and signing for them: shells of ours by their words and
+    by their environment.
+    """
+    mark, found = f"\0HEADWAY_RUN={run}\0".encode(), []
+    for name in os.listdir("/proc") if run and os.path.isdir("/proc") else ():
+        with suppress(OSError, ValueError):
+            if not name.isdigit() or os.getpgid(int(name)) != int(name):
+                continue
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if not file.read(12).startswith(SHELL):
+                    continue
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if mark in b"\0" + file.read() + b"\0":
+                    found.append(int(name))
+    return found
 
 
 def _members(group: int, run: str) -> bool:

@@ -9,16 +9,23 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
+from headway.core.commands import ExpandUnits
+from headway.core.decide import decide
+from headway.core.events import Record
+from headway.core.evolve import apply
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
+from headway.core.pipelines import units_id
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import scheduler_lock, stamping
+from headway.engine import prompts, scheduler_lock, stamping
 from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
+from headway.engine.code import function_of
 from headway.engine.formerly import Formerly
 from headway.engine.gc import sweep
+from headway.engine.growth import Growth
 from headway.engine.history import History
 from headway.engine.judge import Judge
 from headway.engine.recipes.prints import listening
@@ -45,6 +52,8 @@ class Judged(NamedTuple):
     execution: SavedExecution
     judge: Judge
     selected: set[str]
+    due: tuple[ExpandUnits, ...] = ()
+    """Its pipelines are to be expanded like this: it was judged as if they had been."""
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -117,13 +126,48 @@ class Session:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
+        execution, due = self._foreseen(execution) if at is None else (execution, [])
         judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
+        judged = judged._replace(due=tuple(due))
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
             judged.reasons.update(
                 {a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons and a not in dead}
             )
         return judged
+
+    def _growth(self, outputs: Outputs) -> Growth:
+        return Growth(outputs.observer.expand, outputs.bytes_of)
+
+    def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
+        """The plan as it will be once its pipelines are expanded, and what expands them."""
+        state = execution.state
+        if not state.settings.pipelines and not state.units:
+            return execution, []
+        due = self._growth(Outputs(self.root, self.store.blobs, Observer(self.root))).due(state)
+        if not due:
+            return execution, []
+        state, (seq, hash_) = state.copy(), execution.position
+        for command in due:
+            events = decide(state, command)
+            for event in events if isinstance(events, list) else ():
+                state = apply(state, Record(seq, state.updated_at, self.by, event, hash_, hash_))
+        return SavedExecution(state, execution.position), due
+
+    def _ask_about_prompts(self, judged: Judged, call: Call) -> RunResult | None:
+        """A prompt that changed before the plan was finished is the user's to decide about, before anything is made."""
+        changes = prompts.asked_about(judged.judge, judged.selected, call.options)
+        if not changes:
+            return None
+        result = RunResult(plan_id=judged.execution.plan_id, root=self.root)
+        for change in changes:
+            result.prompts.append(change)
+            for artifact_id in change.artifacts:
+                result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
+                result.decide("prompt_changed", artifact_id, list(prompts.FLAGS))
+        call.reporter.begun(result, {}, 0)
+        call.reporter.ended(result)
+        return result
 
     def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
         """Judge a graph as if it were the plan's structure, against what was recorded. Writes nothing."""
@@ -197,8 +241,11 @@ class Session:
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
+        refused = self._ask_about_prompts(judged, call)
+        if refused is not None:
+            return refused
         lock = folder.run_lock()
-        if judged.all_fresh:
+        if judged.all_fresh and not judged.due:
             if not judged.was_cut_off or not lock.acquire(wait=0):
                 return self._nothing_to_do(folder, judged, call.reporter)
             scheduler_lock.settle_in(lock)
@@ -208,9 +255,15 @@ class Session:
                 return refused
             scheduler_lock.take(lock, plan_id)
         try:
-            return self._run_locked(folder, judged, call, lock)
+            result = self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
+        if result.ended is not None:
+            from headway.engine.notify import notify
+
+            for problem in notify(self.root, result.ended.settings.notify, result.ended, self.environ):
+                self.store.notice(problem)
+        return result
 
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
@@ -240,20 +293,34 @@ class Session:
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         before = judged.execution.position
-        with folder.writing(known=judged.execution) as writer:
+        with folder.writing(known=None if judged.due else judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
+            as_judged = writer.position == before
+            due = judged.due if as_judged else self._growth(judged.judge.outputs).due(state)
+            for command in due:
+                writer.execute(command, by=self.by, wait=False)
+                state = writer.state
+                assert state is not None, "it only grew"
             assert writer.position is not None, "a plan that was judged has events"
-            if writer.position != before:
+            if as_judged and due:
+                judged = judged._replace(execution=SavedExecution(state, writer.position))
+                if judged.all_fresh and not judged.was_cut_off:
+                    judged.judge.follow(state)
+                    writer.sync()
+                    return self._nothing_to_do(folder, judged, call.reporter)
+            elif writer.position != before:
                 execution = SavedExecution(state, writer.position)
                 judged = self._judged(
                     execution, call.options, call.functions, writable=True, observer=judged.judge.observer
                 )
                 if judged.all_fresh and not judged.was_cut_off:
+                    writer.sync()
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
+            run.result.gone += [a for command in due for a in command.removed]
             try:
                 with listening():
                     result = run.go()
@@ -262,6 +329,8 @@ class Session:
             result.read = self._reader(judge.outputs)
             writer.sync()
             position = writer.position
+            if state.settings.notify:
+                result.ended = writer.state
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
@@ -292,6 +361,7 @@ class Session:
             selected=judged.selected,
             reporter=call.reporter,
             function=self._loader(call.functions),
+            select=lambda state: self.selected(state, call.options),
             loop=call.loop,
             stop=call.stop,
             show=show,
@@ -322,7 +392,7 @@ class Session:
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
         """What the next run will say if nothing changes until then."""
-        kept = list(judge.state.artifacts)
+        kept = [a for a, spec in judge.state.artifacts.items() if not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
         noun = "1 artifact is" if len(kept) == 1 else f"{len(kept)} artifacts are"
         stamping.leave(
@@ -339,13 +409,14 @@ class Session:
 
     def _nothing_to_do(self, folder: PlanFolder, judged: Judged, reporter: Reporter) -> RunResult:
         done = judged.execution.state.completed
-        kept = [a for a in judged.execution.state.artifacts if a in judged.selected]
+        artifacts = judged.execution.state.artifacts
+        kept = [a for a, spec in artifacts.items() if a in judged.selected and not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
         result.outputs = {a: done[a].outputs for a in kept if a in done}
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         self._keep_stats(judged.judge.observer)
-        if len(kept) == len(judged.execution.state.artifacts):
+        if len(judged.selected) == len(artifacts):
             self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)
         reporter.ended(result)
@@ -395,19 +466,50 @@ class Session:
             return set(state.artifacts)
         graph = ArtifactGraph.over(state.artifacts)
         chains = shared or Shared(graph)
-        found = set(graph.below(self.resolve(state, words)))
+        found = set(graph.below(self._named(state, words)))
         while more := {stage for a in found for stage in chains.after(a)} - found:
             found |= set(graph.below(more))
         return found
 
+    def _named(self, state: State, words: Sequence[str]) -> list[str]:
+        """What words name. While it is open which units there are, a word may name one that is yet to come."""
+        sources = [p.name for p in state.settings.pipelines if p.units.source]
+        open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
+        if not open_:
+            return self.resolve(state, words)
+        found: list[str] = []
+        for word in words:
+            try:
+                found += self.resolve(state, [word])
+            except UsageError:
+                found += [a for a in open_ if a in state.artifacts]
+        return found
+
     def forced(self, state: State, options: Options, selected: set[str]) -> set[str]:
         """The artifacts that are to be made anew whatever there is."""
+        wanted = set(self.resolve(state, options.targets)) if options.targets else selected
         if options.rerun_all:
             return set(selected)
         forced = set(self.resolve(state, options.rerun))
-        if options.rerun_from:
-            forced |= set(ArtifactGraph.over(state.artifacts).above(self.resolve(state, options.rerun_from)))
-        return forced & selected
+        for word in options.rerun_from:
+            phase = self._phase(state, word)
+            start = [a for a in phase if a in wanted] if phase else self.resolve(state, [word])
+            forced |= set(ArtifactGraph.over(state.artifacts).above(start))
+        return {a for a in forced & selected if not state.artifacts[a].gathers}
+
+    def _phase(self, state: State, word: str) -> list[str]:
+        """The artifacts of a phase that a word names; an id of that name counts first."""
+        named = [p.name for p in state.settings.pipelines if p.phase(word) is not None]
+        if word in state.artifacts or not named:
+            return []
+        if len(named) > 1:
+            raise UsageError(
+                f"{word} is a phase of several pipelines",
+                facts={"pipelines": ", ".join(named)},
+                hint=f"name artifacts: --rerun-from '*/{word}' with targets of one of them",
+                code="phase.which",
+            )
+        return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
 
     def resolve(self, state: State, words: Sequence[str]) -> list[str]:
         """Artifacts that words name: ids, patterns of ids, or output paths."""
@@ -415,6 +517,10 @@ class Session:
         for word in words:
             if word in state.artifacts:
                 found.append(word)
+                continue
+            of_unit = [a for a, s in state.artifacts.items() if word in (s.unit, s.pipeline)] if state.units else []
+            if of_unit and word:
+                found += of_unit
                 continue
             path = os.path.normpath(word)
             matches = [a for a in state.artifacts if fnmatch.fnmatchcase(a, word)] if set(word) & set("*?[") else []
@@ -437,8 +543,9 @@ class Session:
         loaded: dict[str, Function] = {}
 
         def load(spec: ArtifactSpec) -> Function:
-            if spec.id in given:
-                return given[spec.id]
+            own = function_of(given, spec)
+            if own is not None:
+                return own
             if spec.make not in loaded:
                 from headway.engine.recipes.function import load_function
 

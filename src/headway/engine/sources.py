@@ -38,6 +38,13 @@ class Sources:
         self._words: dict[str, list[str]] = {}
         self._there: dict[str, bool] = {}
 
+    def add_made(self, paths: Iterable[str]) -> None:
+        """The plan makes these, too."""
+        for path in paths:
+            self._made.add(path.rstrip("/"))
+            if path.endswith("/"):
+                self._folders = (*self._folders, path)
+
     def of(self, spec: ArtifactSpec, variables: Mapping[str, Any], wrote: Collection[str]) -> list[str]:
         """What the artifact reads: declared sources, and words that name files which it was not seen to write."""
         named = self._observer.expand(spec.sources) if spec.sources else []

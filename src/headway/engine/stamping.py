@@ -130,6 +130,12 @@ def _all_is_well(judge: Judge) -> bool:
 def _sources_changed(part: Part) -> bool:
     """Whether a pattern matches other files now than when it was judged."""
     judge = part.judge
+    for pipeline in judge.state.settings.pipelines:
+        known = judge.state.units.get(pipeline.name)
+        if pipeline.units.files and (
+            known is None or len(judge.observer.expand([pipeline.units.files])) != len(known.units)
+        ):
+            return True
     specs = judge.state.artifacts
     return any(
         not set(judge.observer.expand(specs[a].sources)) <= set(judge.now[a].sources)
@@ -150,6 +156,9 @@ def _files(part: Part, root: str) -> dict[str, str]:
                 found[output.path] = output.digest
         if artifact_id in judge.now:
             found |= judge.now[artifact_id].sources
+        spec = judge.state.artifacts.get(artifact_id)
+        if spec is not None and spec.templates:
+            found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     found |= {os.path.relpath(path, root): digest for path, digest in judge.code.files.items()}
     return found
 
@@ -184,6 +193,9 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
     """Folders whose listing a pattern or a folder output depends on."""
     names: set[str] = set()
+    for pipeline in part.judge.state.settings.pipelines:
+        if pipeline.units.files:
+            names |= _folders_behind(pipeline.units.files, root)
     for spec in (part.judge.state.artifacts[a] for a in part.ids):
         for pattern in spec.sources:
             if is_glob(pattern):

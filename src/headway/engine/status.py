@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headway.core.approval import is_open
 from headway.core.freshness import root_causes
 from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
+from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import State
 from headway.engine.session import Judged
 from headway.errors import NotFound
@@ -34,6 +36,7 @@ def status_document(judged: Judged) -> dict[str, Any]:
                 "content_hash": content_hash(state.completed[a]) if a in state.completed else None,
                 "produces": list(spec.produces),
                 "requires": list(spec.requires),
+                **_of_pipeline(spec),
                 "error": state.failed[a].error if a in state.failed else None,
                 "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
                 "claim": _claim(state, a) if a in state.claims else None,
@@ -42,7 +45,55 @@ def status_document(judged: Judged) -> dict[str, Any]:
         },
         "progress": {"done": done, "total": total},
         "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
+        "paused": _paused(state),
+        "pipelines": {p.name: _pipeline(judged, p, status) for p in state.settings.pipelines},
+        "left": sorted(state.left),
     }
+
+
+def _paused(state: State) -> dict[str, Any] | None:
+    """Why and where the last run stopped, and when it is worth trying again."""
+    run = state.run
+    if run is None or run.status != "paused" or not run.artifact:
+        return None
+    spec = state.artifacts.get(run.artifact)
+    return {
+        "code": run.code,
+        "until": run.until or None,
+        "artifact": run.artifact or None,
+        "unit": spec.unit or None if spec is not None else None,
+        "phase": spec.phase or None if spec is not None else None,
+        "resume": "headway run",
+    }
+
+
+def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> dict[str, Any]:
+    """A pipeline as units × phases; of a loop, what stands for its last round."""
+    state = judged.execution.state
+    known = state.units.get(pipeline.name)
+    phases = [phase.id for phase in pipeline.phases]
+    return {
+        "phases": phases,
+        "order": pipeline.order,
+        "units": {
+            unit: {
+                phase: {
+                    "status": status[f"{unit}/{phase}"],
+                    "freshness": "fresh" if judged.reasons[f"{unit}/{phase}"].fresh else "stale",
+                }
+                for phase in phases
+                if f"{unit}/{phase}" in status
+            }
+            for unit in (known.units if known is not None else ())
+        },
+    }
+
+
+def _of_pipeline(spec: ArtifactSpec) -> dict[str, Any]:
+    if not spec.pipeline:
+        return {}
+    found = {"pipeline": spec.pipeline, "unit": spec.unit or None, "phase": spec.phase or None}
+    return {**found, "gathers": spec.gathers} if spec.gathers else {**found, "iteration": max(spec.iteration, 1)}
 
 
 def _claim(state: State, artifact_id: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Makes artifacts side by side: in threads, or, where a function is known to take no time, right here.
+"""Threads that make artifacts side by side. Knows tasks and outcomes, not order.
 
-Knows tasks and outcomes, not order. Handing a task to a thread and waiting for it takes longer than many functions
-take; those that were quick often enough are made by whoever asks for outcomes, several in a row.
+Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough
+are light: a thread makes them one after the other, as many as there are, and tells of all of them at once.
 """
 
 from __future__ import annotations
@@ -22,25 +22,31 @@ LIGHT_MS, LIGHT_AFTER = 2, 8
 """A function is light after so many times in a row in which it took no longer than this."""
 
 LIGHT_FOR = 0.02
-"""How long, in seconds, light tasks are made in a row before anything else is looked at."""
+"""How long, in seconds, a thread makes light tasks before it tells of them."""
+
+
+LIGHT_LATE = 2 * LIGHT_FOR
+"""When that takes longer, others help."""
 
 
 class Workers:
     """Takes tasks, gives outcomes. Threads are started as they are needed and end with the process."""
 
-    def __init__(self, count: int, make: Callable[[Task], Outcome]) -> None:
+    def __init__(self, count: int, make: Callable[[Task], Outcome], *, light: bool = True) -> None:
+        """`light`: whether there may be light tasks at all."""
         self._count = count
         self._make = make
         self._busy = 0
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[list[Outcome]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._may_be_light = light
         self._light: deque[Task] = deque()
         self._quick: dict[str, int] = {}
 
     @property
     def free(self) -> int:
-        """How many more tasks can run in threads at once."""
+        """How many more tasks can run at once."""
         return self._count - self._busy
 
     @property
@@ -49,35 +55,9 @@ class Workers:
         return self.free + LIGHT_AT_ONCE - len(self._light)
 
     def is_light(self, spec: ArtifactSpec) -> bool:
-        """Whether an artifact can be made at once, without a thread: its function was quick so far."""
-        return (
-            self._quick.get(spec.make, 0) >= LIGHT_AFTER and not (spec.effects or spec.gates) and spec.timeout is None
-        )
-
-    def start(self, task: Task) -> None:
-        """Hand over a task."""
-        if self.is_light(task.job.spec) and task.job.timeout is None:
-            self._light.append(task)
-            return
-        self._busy += 1
-        if len(self._threads) < min(self._count, self._busy):
-            thread = threading.Thread(target=self._work, name=f"headway-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        self._tasks.put(task)
-
-    def outcomes(self, wait: float) -> list[Outcome]:
-        """What has come of tasks since the last call; waits for at least one, up to a limit."""
-        found = self._make_light()
-        try:
-            if not found:
-                found.append(self._outcomes.get(timeout=wait))
-                self._busy -= 1
-            while True:
-                found.append(self._outcomes.get_nowait())
-                self._busy -= 1
-        except queue.Empty:
-            return found
+        """Whether an artifact is made in a moment, by all that is known: its function was quick so far."""
+        quick = self._quick.get(spec.make, 0) >= LIGHT_AFTER and self._may_be_light
+        return quick and not (spec.effects or spec.verify or spec.retry or spec.timeout is not None)
 
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""
@@ -85,9 +65,36 @@ class Workers:
             quick = outcome.ok and outcome.ms <= LIGHT_MS
             self._quick[spec.make] = self._quick.get(spec.make, 0) + 1 if quick else 0
 
+    def start(self, task: Task) -> None:
+        """Hand over a task; a light one waits for the others."""
+        if self.is_light(task.job.spec):
+            self._light.append(task)
+        else:
+            self._hand_over(task)
+
+    def outcomes(self, wait: float) -> list[Outcome]:
+        """What has come of tasks since the last call; waits for at least one, up to a limit."""
+        if self._busy < self._count and (light := self._next_light()) is not None:
+            self._hand_over(light)
+        found = self._news(min(wait, LIGHT_LATE) if self._light else wait)
+        while not found and self._busy < self._count and (light := self._next_light()) is not None:
+            self._hand_over(light)  # one of them is not as light as it was: the others do not wait for it
+        return found or self._news(wait)
+
+    def _news(self, wait: float) -> list[Outcome]:
+        found: list[Outcome] = []
+        try:
+            found += self._told(self._outcomes.get(timeout=wait))
+            while True:
+                found += self._told(self._outcomes.get_nowait())
+        except queue.Empty:
+            return found
+
     def recall(self) -> list[Task]:
-        """Take back the tasks that nobody has begun."""
-        found, self._light = list(self._light), deque()
+        """Take back the light tasks that nobody has begun."""
+        found = []
+        while (task := self._next_light()) is not None:
+            found.append(task)
         return found
 
     def close(self) -> None:
@@ -95,17 +102,34 @@ class Workers:
         for _ in self._threads:
             self._tasks.put(None)
 
-    def _make_light(self) -> list[Outcome]:
-        found: list[Outcome] = []
-        end = time.monotonic() + LIGHT_FOR if self._light else 0.0
-        while self._light and time.monotonic() < end:
-            found.append(self._make(self._light.popleft()))
-        return found
+    def _hand_over(self, task: Task) -> None:
+        self._busy += 1
+        if len(self._threads) < min(self._count, self._busy):
+            thread = threading.Thread(target=self._work, name=f"headway-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._tasks.put(task)
+
+    def _told(self, outcomes: list[Outcome]) -> list[Outcome]:
+        self._busy -= 1
+        return outcomes
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
-            try:
-                outcome = self._make(task)
-            except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
-                outcome = Outcome(task.job.spec.id, False, (), "bug", f"{type(error).__name__}: {error}")
-            self._outcomes.put(outcome)
+            found = [self._made(task)]
+            end = time.monotonic() + LIGHT_FOR
+            while found[-1].ok and time.monotonic() < end and (light := self._next_light()) is not None:
+                found.append(self._made(light))
+            self._outcomes.put(found)
+
+    def _next_light(self) -> Task | None:
+        try:
+            return self._light.popleft()
+        except IndexError:
+            return None
+
+    def _made(self, task: Task) -> Outcome:
+        try:
+            return self._make(task)
+        except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
+            return Outcome(task.job.spec.id, False, (), "bug", f"{type(error).__name__}: {error}")

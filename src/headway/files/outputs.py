@@ -40,6 +40,7 @@ class Outputs:
         found = []
         for path in paths:
             self._refuse_link_out(path)
+            self._refuse_folder(path)
             output = self._capture(path, self.largest)
             if output is not None:
                 found.append(output)
@@ -65,6 +66,13 @@ class Outputs:
     def keep_text(self, text: bytes) -> Output:
         """The output of an artifact without files."""
         return Output("", self.blobs.put(text), len(text), "text")
+
+    def bytes_of(self, output: Output) -> bytes:
+        """What was recorded: from its blob, or, where it was too large for one, from its path."""
+        if self.blobs.has(output.digest) or not output.path or not self.stands(output):
+            return self.blobs.get(output.digest)
+        with open(self._full(output.path), "rb") as file:
+            return file.read()
 
     def restore(self, outputs: Iterable[Output]) -> bool:
         """Put recorded bytes back at their paths, all of them or, if some cannot be read, none; whether it was done."""
@@ -268,6 +276,16 @@ class Outputs:
                 facts={"leads to": os.readlink(full)},
                 hint="write a file, or link to something inside the project",
                 code="output.outside",
+            )
+
+    def _refuse_folder(self, path: str) -> None:
+        """Where a file is asked for, a folder is none."""
+        full = self._full(path)
+        if not path.endswith("/") and os.path.isdir(full) and not os.path.islink(full):
+            raise UsageError(
+                f"{path} is a folder, and a file was asked for",
+                hint=f"write a file, or say produces: {path}/",
+                code="output.folder",
             )
 
     def _restore_tree(self, output: Output) -> None:

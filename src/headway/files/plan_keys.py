@@ -10,11 +10,29 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from headway.core import paths
 from headway.core.check import RANGES
-from headway.core.plan import GateKind, OnEdit
+from headway.core.plan import GateKind, OnEdit, Order, PromptChanges
 
 SIZE = r"^[0-9]+(\.[0-9]+)? ?([KMGT]i?B|B)?$"
 Kind = Literal[
-    "text", "version", "list", "mapping", "integer", "number", "size", "flag", "choice", "section", "gates", "artifacts"
+    "text",
+    "version",
+    "list",
+    "mapping",
+    "integer",
+    "number",
+    "size",
+    "flag",
+    "choice",
+    "section",
+    "gates",
+    "artifacts",
+    "texts",
+    "templates",
+    "units",
+    "overrides",
+    "phases",
+    "pipelines",
+    "roles",
 ]
 
 
@@ -57,7 +75,14 @@ class Key(NamedTuple):
             "choice": " or ".join(self.choices),
             "section": f"a mapping of {', '.join(self.keys)}",
             "gates": "a mapping of names to gates",
+            "roles": "a mapping of names to agents",
             "artifacts": "a mapping of ids to artifacts, or a list of artifacts with ids",
+            "texts": f"a mapping of names to {self.items}",
+            "templates": "the path of a template, or a mapping of roles to paths",
+            "units": "a list of names, or a mapping of files, or of from, items and max",
+            "overrides": "a mapping of units (or *) to phases (or *) to roles to paths",
+            "phases": "a mapping of names to phases",
+            "pipelines": "a mapping of names to pipelines",
         }
         return words.get(self.kind, "text")
 
@@ -83,6 +108,24 @@ GATE_KEYS: Table = {
     "run": Key("text", "The command of a check; placeholders as in verify."),
     "by": Key("list", "Whose word counts; without any, anybody's.", "names"),
     "quorum": Key("integer", "How many of them must approve; of a council the majority, otherwise one."),
+}
+LIMIT_KEYS: Table = {
+    "iterations": Key("integer", "How many attempts at one artifact."),
+    "time": Key("number", "How many seconds at one artifact."),
+    "tokens": Key("integer", "How many tokens at one artifact."),
+}
+NEXT_KEYS: Table = {
+    "success": Key("text", "Who goes on when it worked; complete for nobody."),
+    "failure": Key("text", "Who goes on when it did not; without it, the agent itself."),
+    "limit": Key("text", "Who goes on when a limit is reached."),
+}
+ROLE_KEYS: Table = {
+    "when": Key("text", "When to use it."),
+    "instructions": Key("text", "What it is told."),
+    "tools": Key("list", "The tools it may use; without any, all.", "names"),
+    "commands": Key("list", "Beginnings of the commands it may run; without any, all."),
+    "next": Key("section", "Who goes on after it.", keys=NEXT_KEYS),
+    "limits": Key("section", "Where it stops.", keys=LIMIT_KEYS),
 }
 _RETRY = Key("section", "How often a failing recipe is tried, and how long to wait in between.", keys=RETRY_KEYS)
 _TIMEOUT = Key("number", "Seconds after which an attempt is ended.")
@@ -135,9 +178,36 @@ ARTIFACT_KEYS: Table = {
     "files": Key("list", "Files that it is about.", "paths"),
     "gates": Key("gates", "Named checks that it must pass before it counts as complete.", keys=GATE_KEYS),
     "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
+    "templates": Key("templates", "Templates of its prompt, by role: {system: path, phase: path}."),
 }
 ID = Key("text", "What it is called.")
 LISTED_ARTIFACT_KEYS: Table = {"id": ID, **ARTIFACT_KEYS}
+PHASE_KEYS: Table = {
+    **{name: key for name, key in ARTIFACT_KEYS.items() if name not in ("produces", "produces_file", "modifies")},
+    "outputs": Key("texts", "What it writes, by name; {unit} stands for the unit.", "paths"),
+    "requires": Key("list", "Ids of artifacts that it needs besides the phases before it.", "ids", sorted_once),
+    "requires_outputs": Key("list", "Names of the outputs that it must write; without this, all of them.", "names"),
+    "inputs": Key("list", "Names of the phases that it reads; without this, all before it.", "names"),
+    "pre_state": Key("flag", "Whether it reads the state as the unit before left it."),
+    "repeat": Key("list", "Phases that are made again, this one last, until it is satisfied.", "names"),
+    "until": Key("text", 'When it is satisfied with what it wrote, such as report.status == "pass".'),
+    "times": Key("integer", "How often the loop is gone round at most (default: 3)."),
+}
+UNITS_KEYS: Table = {
+    "names": Key("list", "The units by name.", "names"),
+    "files": Key("text", "A pattern: every file that it matches is a unit."),
+    "from": Key("text", "The artifact whose JSON names the units.", field="source"),
+    "items": Key("text", "Where in it the names are, such as scenes[*].id."),
+    "max": Key("integer", "How many units there may be at most."),
+}
+PIPELINE_KEYS: Table = {
+    "units": Key("units", "What goes through it: names, files, or items of an artifact.", keys=UNITS_KEYS),
+    "order": Key("choice", "Whether a unit waits for the one before it.", choices=get_args(Order)),
+    "state": Key("text", "A file that phases change in place, unit after unit."),
+    "templates": Key("templates", "Templates of every phase that has templates, by role."),
+    "overrides": Key("overrides", "Other templates for some units or phases: {unit: {phase: {role: path}}}."),
+    "phases": Key("phases", "What happens to each unit, in order.", keys=PHASE_KEYS),
+}
 SETTINGS_KEYS: Table = {
     "vars": Key("mapping", "Values for {vars.x} in commands; --set x=… replaces one for a run."),
     "env": _ENV,
@@ -150,6 +220,13 @@ SETTINGS_KEYS: Table = {
     "constraints": _CONSTRAINTS,
     "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
+    "pipelines": Key("pipelines", "Chains of phases that many units go through.", keys=PIPELINE_KEYS),
+    "prompt_changes": Key(
+        "choice", "Whether a changed prompt is asked about when a run is resumed.", choices=get_args(PromptChanges)
+    ),
+    "agents": Key("roles", "Agents as roles: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
+    "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),
+    "metadata": Key("mapping", "Anything else worth keeping; it decides nothing."),
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
     "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
     "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
@@ -172,6 +249,15 @@ _TYPES: Mapping[Kind, dict[str, Any]] = {
     "number": {"type": "number"},
     "size": {"type": ["string", "integer"], "pattern": SIZE},
     "flag": {"type": "boolean"},
+    "texts": {"type": "object", "additionalProperties": {"type": "string"}},
+    "templates": {"type": ["string", "object"], "additionalProperties": {"type": "string"}},
+    "overrides": {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+    },
 }
 
 
@@ -192,6 +278,10 @@ def plan_schema() -> dict[str, Any]:
                 "description": "One artifact of a list, with its id.",
                 **_object(LISTED_ARTIFACT_KEYS, required=["id"]),
             },
+            "phase": {
+                "description": "One phase of a pipeline: how it is made for each unit.",
+                **_object(PHASE_KEYS, within="phases."),
+            },
         },
     }
 
@@ -208,6 +298,15 @@ def _property(key: Key, name: str) -> dict[str, Any]:
         return described | _object(key.keys, within=f"{name}.")
     if key.kind == "gates":
         return described | {"type": "object", "additionalProperties": _object(key.keys, within="gates.")}
+    if key.kind == "phases":
+        return described | {"type": "object", "additionalProperties": {"$ref": "#/$defs/phase"}}
+    if key.kind == "pipelines":
+        return described | {"type": "object", "additionalProperties": _object(key.keys, required=["phases", "units"])}
+    if key.kind == "units":
+        listed = {"type": "array", "items": {"type": "string"}}
+        return described | {"anyOf": [listed, _object(key.keys, within="units.")]}
+    if key.kind == "roles":
+        return described | {"type": "object", "additionalProperties": _object(key.keys, within="agents.")}
     if key.kind == "choice":
         return described | {"enum": list(key.choices)}
     if key.kind == "artifacts":

@@ -12,7 +12,22 @@ from typing import Any, NamedTuple
 
 from headway.core.check import Problem, size_of
 from headway.core.nearest import Nearest
-from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Retry, Settings
+from headway.core.paths import normalise
+from headway.core.plan import (
+    ArtifactSpec,
+    Gate,
+    Limits,
+    Phase,
+    Pipeline,
+    PlanSpec,
+    Profile,
+    Replanning,
+    Retry,
+    Role,
+    Settings,
+    Transitions,
+    Units,
+)
 from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
@@ -21,6 +36,8 @@ SECTIONS: Mapping[str, Callable[..., Any]] = {
     "profile": Profile,
     "replan": Replanning,
     "integrates": dict,
+    "next": Transitions,
+    "limits": Limits,
 }
 QUOTE = "write it in quotes"
 
@@ -248,7 +265,7 @@ def _read_choice(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
 def _read_section(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if not isinstance(value, dict):
         return notes.wrong(value, key, spot)
-    return SECTIONS[spot.key](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
+    return SECTIONS[spot.key.rpartition(".")[2]](**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
 
 
 def _read_gates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
@@ -264,6 +281,108 @@ def _read_gates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
         said = _read_keys(notes, given or {}, key.keys, spot.artifact, f"{inner.key}.")
         found.append(Gate(**({"name": name, "kind": "check" if said.get("run") else "review"} | said)))
     return tuple(found)
+
+
+def _read_texts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    """Texts by name; what is no text is noted and left out."""
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, spot.artifact, f"{spot.key}.")
+    found = {}
+    for name, text in value.items():
+        if isinstance(text, str):
+            found[name] = text
+        else:
+            inner = _key_spot(spot, value, name)
+            notes.note("plan.type", f"{inner.label} must be text, not {kind_of(text)}", inner, hint=QUOTE)
+    return found
+
+
+def _read_templates(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    return {"phase": value} if isinstance(value, str) else _read_texts(notes, value, key, spot)
+
+
+def _read_units(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if isinstance(value, (str, list)):
+        names = _read_list(notes, value, key.keys["names"], spot)
+        return Units(names=names)
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    return Units(**_read_keys(notes, value, key.keys, spot.artifact, f"{spot.key}."))
+
+
+def _read_overrides(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for unit, by_phase in value.items():
+        inner = _key_spot(spot, value, unit)
+        if not isinstance(by_phase, dict):
+            notes.wrong(by_phase, key, inner)
+            continue
+        found[unit] = {
+            phase: roles
+            for phase, given in by_phase.items()
+            if isinstance(roles := _read_templates(notes, given, key, _key_spot(inner, by_phase, phase)), dict)
+        }
+    return found
+
+
+def _read_pipelines(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, "", "", noun="pipeline ")
+    found = []
+    for name, given in value.items():
+        place = f"{name}:"
+        inner = Spot(place, "", key_line(value, name))
+        notes.places.setdefault(place, []).append(Place(given, inner.line))
+        if not isinstance(given, dict):
+            message = f"pipeline {name} must be a mapping of {', '.join(key.keys)}, not {kind_of(given)}"
+            notes.note("plan.type", message, inner)
+            continue
+        said = _read_keys(notes, given, key.keys, place)
+        if said.get("state"):
+            said["state"] = normalise(said["state"])
+        found.append(Pipeline(**({"name": name} | said)))
+    return tuple(found)
+
+
+def _read_phases(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, "", "", noun=f"pipeline {spot.artifact} phase ")
+    found = []
+    for name, given in value.items():
+        place = f"{spot.artifact}{name}"
+        inner = Spot(place, "", key_line(value, name))
+        notes.places.setdefault(place, []).append(Place(given, inner.line))
+        if not isinstance(given, dict):
+            notes.note("plan.type", f"phase {place} must be a mapping of keys, not {kind_of(given)}", inner)
+            continue
+        found.append(Phase(**({"id": name} | _read_keys(notes, given, key.keys, place))))
+    return tuple(found)
+
+
+def _read_roles(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
+    if not isinstance(value, dict):
+        return notes.wrong(value, key, spot)
+    notes.lost_keys(value, spot.artifact, "agents.")
+    found = {}
+    for name, given in value.items():
+        inner = Spot(spot.artifact, f"agents.{name}", key_line(value, name))
+        if given is not None and not isinstance(given, dict):
+            notes.note("plan.type", f"{inner.label} must be a mapping of {', '.join(key.keys)}", inner)
+            continue
+        found[name] = Role(**_read_keys(notes, given or {}, key.keys, spot.artifact, f"{inner.key}."))
+    return found
+
+
+def read_roles(given: object) -> tuple[dict[str, Role], list[Problem]]:
+    """Agents as roles, from a mapping of names, such as headway.toml has them."""
+    notes = Notes()
+    found = _read_roles(notes, given, SETTINGS_KEYS["agents"], Spot("", "agents", None))
+    return ({} if found is _UNUSABLE else found), notes.problems
 
 
 def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
@@ -311,5 +430,12 @@ _READ: Mapping[Kind, Callable[[Notes, object, Key, Spot], Any]] = {
     "choice": _read_choice,
     "section": _read_section,
     "gates": _read_gates,
+    "roles": _read_roles,
     "artifacts": _read_artifacts,
+    "texts": _read_texts,
+    "templates": _read_templates,
+    "units": _read_units,
+    "overrides": _read_overrides,
+    "phases": _read_phases,
+    "pipelines": _read_pipelines,
 }

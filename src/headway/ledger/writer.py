@@ -292,9 +292,9 @@ class Writer:
             if news.whole:
                 self._rebuild(news)
             else:
+                self._advance(news.records)
                 if self._seeded:
                     self._pace = _pace_after(news)
-                self._advance(news.records)
                 self._notice(news.records)
             self._seeded = False
         except BaseException:

@@ -110,7 +110,7 @@ class SavedExecution(msgspec.Struct, frozen=True):
             id=state.plan_id,
             settings=state.settings,
             profile=state.profile,
-            artifacts=tuple(state.artifacts.values()),
+            artifacts=tuple(spec for spec in state.artifacts.values() if not spec.pipeline),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -358,7 +358,7 @@ _COMPLETION = frozenset(Completion.__struct_fields__)
 
 def _refuse_strays(state: State) -> None:
     """Progress is about artifacts of the plan, and the profile is one that could have been set."""
-    for aspect in ("completed", "failed", "skipped", "claims", "uncertain", "steps", "made", "evidence"):
+    for aspect in ("completed", "failed", "skipped", "claims", "uncertain", "steps", "made", "evidence", "notes"):
         for artifact_id in getattr(state, aspect):
             if artifact_id not in state.artifacts:
                 raise ValueError(f"{aspect} names {artifact_id}, which is not among the artifacts")

@@ -21,6 +21,11 @@ def sentence(record: ev.Record) -> str:
             return (
                 f"{event.type.removeprefix('artifact_')} {_names([s.id for s in event.artifacts])}{_why(event.reason)}"
             )
+        case ev.UnitExpanded():
+            return _grown(event)
+        case ev.RecipeChanged():
+            templates = _names(list(dict.fromkeys(change.template for change in event.changes)))
+            return f"prompts changed on purpose: {templates}{_why(event.reason)}"
         case ev.ArtifactRemoved() | ev.ArtifactReordered() | ev.ArtifactSkipped() | ev.ArtifactReleased():
             return f"{event.type.removeprefix('artifact_')} {_names(event.ids)}{_why(event.reason)}"
         case ev.ProfileSet():
@@ -38,7 +43,9 @@ def sentence(record: ev.Record) -> str:
         case ev.GateRecorded():
             return f"gate {event.gate} of {event.id}: {event.verdict}{_why(event.text)}"
         case ev.LeaseExtended():
-            return f"{event.id} is held until {event.lease}"
+            return f"{event.id} is held until {event.lease}{_why(event.note)}"
+        case ev.HolderLeft():
+            return f"whoever held {_names(list(event.tokens))} has left; held until {event.lease} or taken over"
         case ev.PlanApproved():
             return f"plan approved: {event.hash[:16]}{_why(event.note)}"
         case ev.PlanRejected():
@@ -61,7 +68,9 @@ def sentence(record: ev.Record) -> str:
         case ev.MilestoneCompleted():
             return f"milestone {event.milestone} completed"
         case ev.RunPaused():
-            return f"run {event.run} paused: {_short(event.reason)}"
+            where = f" at {event.artifact}" if event.artifact else ""
+            until = f", until {event.until}" if event.until else ""
+            return f"run {event.run} paused{where}: {_short(event.reason)}{until}"
         case ev.RunCompleted() | ev.RunFailed():
             return f"run {event.run} {event.type.removeprefix('run_')}"
         case ev.Snapshot():
@@ -80,6 +89,13 @@ def sentence(record: ev.Record) -> str:
             return f"ledger rotated: events up to {event.sealed.seq} are in {event.segment}"
         case _:
             return (event.name if isinstance(event, ev.Unknown) else event.type).replace("_", " ")
+
+
+def _grown(event: ev.UnitExpanded) -> str:
+    parts = [f"{len(event.artifacts)} artifacts new or changed"] if event.artifacts else []
+    parts += [f"{len(event.removed)} removed"] if event.removed else []
+    units = f" into {count(len(event.units), 'unit')}" if event.units is not None else ""
+    return f"pipeline {event.pipeline} expanded{units}: {', '.join(parts) or 'nothing changed'}{_why(event.reason)}"
 
 
 class Story:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.core import commands as cmd
-from headway.core.decide import gating, standing, structure, work
+from headway.core.decide import gating, pipelines, standing, structure, work
 from headway.core.decide.base import Events, Rejection
 from headway.core.state import State
 
@@ -39,6 +39,9 @@ def decide(state: State | None, command: cmd.Command) -> Events | Rejection:
 _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.TakeProposal: structure.take,
     cmd.ChangePlan: structure.change,
+    cmd.ExpandUnits: pipelines.expand,
+    cmd.PermitPromptChange: pipelines.permit,
+    cmd.GatherArtifact: pipelines.gather,
     cmd.BeginReplan: structure.begin_replan,
     cmd.EndReplan: structure.end_replan,
     cmd.Replan: structure.replan,
@@ -59,6 +62,7 @@ _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.SkipArtifacts: work.skip,
     cmd.ReleaseArtifacts: work.release,
     cmd.ExtendLease: work.extend,
+    cmd.LeaveClaims: work.leave,
     cmd.SweepClaims: work.sweep,
     cmd.PreserveEdit: work.preserve,
     cmd.RecordVerdict: gating.record_verdict,

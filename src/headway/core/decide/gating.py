@@ -29,6 +29,7 @@ def gated_completion(state: State, command: cmd.CompleteArtifact) -> Events:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        prompt=command.prompt,
         attempts=command.attempts,
     )
     said = _said(command.id, command.checks, done)
@@ -247,6 +248,7 @@ def _event(kind: type[ev.Event], spec: ArtifactSpec, done: Completion, token: in
         attempts=done.attempts,
         integrates=spec.integrates,
         by=done.by,
+        prompt=done.prompt,
     )
 
 

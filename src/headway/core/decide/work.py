@@ -46,7 +46,8 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
     held = tuple(a for a, claim in state.claims.items() if claim.run == command.run)
     events: Events = [ev.ArtifactReleased(ids=held, reason=command.reason or "the run ended")] if held else []
     if command.status == "completed":
-        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored))
+        whole = not state.run.partial
+        events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored, whole=whole))
     elif command.status == "failed":
         events.append(
             ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept, restored=command.restored)
@@ -58,6 +59,7 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
                 reason=command.reason,
                 code=command.code,
                 until=command.until,
+                artifact=command.artifact,
                 kept=command.kept,
                 restored=command.restored,
             )
@@ -115,7 +117,9 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"waits for": ", ".join(waiting)},
                 hint=f"headway run {waiting[0]}",
             )
-    starts = tuple(ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease) for a in ids)
+    starts = tuple(
+        ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
+    )
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
 
 
@@ -182,6 +186,7 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         wrote=command.wrote,
         stdout=command.stdout,
         stderr=command.stderr,
+        prompt=command.prompt,
         attempts=command.attempts,
         integrates=state.artifacts[command.id].integrates,
     )
@@ -255,8 +260,14 @@ def preserve(state: State, command: cmd.PreserveEdit) -> Events | Rejection:
 
 def extend(state: State, command: cmd.ExtendLease) -> Events | Rejection:
     """Whoever holds the claim is still at it: nobody may sweep it before then."""
-    lost = _fenced(state, command.id, command.token)
-    return lost or [ev.LeaseExtended(id=command.id, token=command.token, lease=command.lease)]
+    lost = _fenced(state, command.id, command.token) or too_long(note=command.note)
+    return lost or [ev.LeaseExtended(**msgspec.structs.asdict(command))]
+
+
+def leave(state: State, command: cmd.LeaveClaims) -> Events | Rejection:
+    """The connection of their holder is gone; what it no longer held is left alone."""
+    held = {a: t for a, t in command.tokens.items() if a in state.claims and state.claims[a].seq == t}
+    return [ev.HolderLeft(tokens=held, lease=command.lease)] if held else []
 
 
 def sweep(state: State, command: cmd.SweepClaims) -> Events | Rejection:

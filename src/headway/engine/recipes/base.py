@@ -15,12 +15,19 @@ KEPT_OUTPUT = 64 * 1024
 class Input:
     """What a recipe gets of a requirement: path-like, and readable."""
 
-    __slots__ = ("_paths", "_read", "_root")
+    __slots__ = ("_names", "_paths", "_read", "_root")
 
-    def __init__(self, root: str, paths: tuple[str, ...], read: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        root: str,
+        paths: tuple[str, ...],
+        read: Callable[[], bytes],
+        names: Mapping[str, str] | None = None,
+    ) -> None:
         self._root = root
         self._paths = paths
         self._read = read
+        self._names = names or {}
 
     def __fspath__(self) -> str:
         if not self._paths:
@@ -34,6 +41,22 @@ class Input:
     def paths(self) -> list[str]:
         """All files that the requirement produces."""
         return [os.path.join(self._root, path) for path in self._paths]
+
+    @property
+    def relative(self) -> tuple[str, ...]:
+        """The same, as the project names them."""
+        return self._paths
+
+    def named(self, name: str) -> str:
+        """The text of the output that has this name."""
+        path = self._names[name]
+        if path not in self._paths:
+            raise KeyError(name)
+        with open(os.path.join(self._root, path), encoding="utf-8") as file:
+            return file.read()
+
+    def __getitem__(self, name: str) -> str:
+        return self.named(name)
 
     def bytes(self) -> bytes:
         """Its first output, or its text."""
@@ -76,10 +99,15 @@ class Job(NamedTuple):
     environment: Mapping[str, str]
     timeout: float | None
     function: Callable[..., Any] | None = None
-    step: Callable[[str, Callable[[], Any]], Any] | None = None
+    steps: Callable[[], Callable[[str, Callable[[], Any]], Any]] | None = None
     started: Callable[[int], None] | None = None
     printed: Callable[[bytes], None] | None = None
     cancelled: Callable[[], bool] = lambda: False
+    state: str = ""
+    prompt: str = ""
+    prompts: Mapping[str, str] = {}
+    prompt_path: str = ""
+    responses: list[str] | None = None
 
 
 class Attempt(NamedTuple):

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import IO
 
-from headway.core.placeholders import Placeholder, substitute
+from headway.core.placeholders import OWN, Placeholder, substitute
 from headway.engine.recipes.base import KEPT_OUTPUT, Attempt, Job
 
 GRACE = 2.0
@@ -21,6 +21,9 @@ LONGEST_TEXT = 32 * 1024 * 1024
 
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
+
+_RETRY_AFTER = re.compile(r"retry[ -]after\s*[:=]?\s*(\d{1,7}(?:\.\d{1,3})?)", re.IGNORECASE)
+"""In what such a command prints to stderr: in how many seconds."""
 
 
 class Kept:
@@ -54,16 +57,25 @@ class Kept:
 def command_line(job: Job, template: str) -> str:
     """The command with its placeholders replaced, each quoted for the place in the shell's text where it stands."""
     places = _quotes(template)
-    return substitute(template, lambda p: " ".join(_quoted(text, places[p.start]) for text in _values(job, p)))
+
+    def put(placeholder: Placeholder) -> str:
+        if placeholder.name in OWN and not (job.spec.phase or (placeholder.name == "prompt" and job.prompt_path)):
+            return placeholder.text
+        return " ".join(_quoted(text, places[placeholder.start]) for text in _values(job, placeholder))
+
+    return substitute(template, put)
 
 
 def _values(job: Job, placeholder: Placeholder) -> list[str]:
     spec = job.spec
     match placeholder.name:
         case "output":
-            return [spec.produces[0]]
+            return [(*spec.outputs.values(), *spec.produces)[0]]
         case "outputs":
-            return [spec.produces[int(placeholder.key)]] if placeholder.key else list(spec.produces)
+            paths = list(spec.outputs.values()) or list(spec.produces)
+            if placeholder.key in spec.outputs:
+                return [spec.outputs[placeholder.key]]
+            return [paths[int(placeholder.key)]] if placeholder.key else paths
         case "inputs":
             given = job.inputs[placeholder.key]
             return [os.path.relpath(given, job.root) if given.paths else os.devnull]
@@ -73,6 +85,14 @@ def _values(job: Job, placeholder: Placeholder) -> list[str]:
             return [spec.id]
         case "contract":
             return [spec.contract]
+        case "unit":
+            return [spec.unit]
+        case "file":
+            return [spec.file]
+        case "state":
+            return [job.state]
+        case "prompt":
+            return [job.prompt_path]
         case _:
             return [_plain(job.variables.get(placeholder.key, ""))]
 
@@ -141,7 +161,8 @@ def run_command(job: Job, template: str, *, collect: bool = False) -> Attempt:
         return said._replace(value=said.stdout)
     if code == QUOTA_EXIT:
         last = _last_line(said.stderr) or "The command asked to be tried later"
-        return said._replace(ok=False, code="quota", error=last)
+        when = _RETRY_AFTER.search(said.stderr.decode("utf-8", "replace"))
+        return said._replace(ok=False, code="quota", error=last, retry_after=float(when[1]) if when else None)
     kind = "command_missing" if code == 127 else "command_failed"
     return said._replace(ok=False, code=kind, error=_explain(code, said.stderr))
 

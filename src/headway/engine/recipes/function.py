@@ -28,6 +28,7 @@ from headway.errors import UsageError
 if TYPE_CHECKING:
     import asyncio  # importing it costs more than most functions here take: only async ones pay for it
 
+LONGEST_ERROR = 2000
 _loading = threading.Lock()
 _imported: dict[str, tuple[int, int]] = {}
 
@@ -35,10 +36,11 @@ _imported: dict[str, tuple[int, int]] = {}
 class Context:
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
-    __slots__ = ("_job",)
+    __slots__ = ("_job", "_step")
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._step: Callable[[str, Callable[[], Any]], Any] | None = None
 
     @property
     def id(self) -> str:
@@ -86,22 +88,76 @@ class Context:
         return self._job.environment.get("HEADWAY_IDEMPOTENCY_KEY", "")
 
     @property
+    def prompt(self) -> str:
+        """The prompt that its templates came to."""
+        return self._job.prompt
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """The same part by part, by role."""
+        return self._job.prompts
+
+    def respond(self, text: str) -> str:
+        """Put on record what was answered to the prompt; the text itself."""
+        if self._job.responses is not None:
+            self._job.responses.append(text)
+        return text
+
+    @property
+    def unit(self) -> str:
+        """The unit whose phase this is."""
+        return self._job.spec.unit
+
+    @property
+    def phase(self) -> str:
+        """The phase of the unit."""
+        return self._job.spec.phase
+
+    @property
+    def iteration(self) -> int:
+        """How often the loop has been gone round, this time included."""
+        return max(self._job.spec.iteration, 1)
+
+    @property
+    def item(self) -> Any:
+        """What the unit was read from, in the first phase."""
+        return self._job.spec.item
+
+    @property
+    def file(self) -> Path:
+        """The file that the unit is about."""
+        return Path(self._job.root, self._job.spec.file)
+
+    @property
+    def state(self) -> Path:
+        """The state file, as whoever came before left it."""
+        return Path(self._job.root, self._job.state)
+
+    @property
+    def paths(self) -> Mapping[str, Path]:
+        """Where its outputs go, by name."""
+        return {name: Path(self._job.root, path) for name, path in self._job.spec.outputs.items()}
+
+    @property
     def outputs(self) -> list[Path]:
-        """The paths that it produces."""
-        return [Path(self._job.root, path) for path in self._job.spec.produces]
+        """The paths that it writes."""
+        spec = self._job.spec
+        return [Path(self._job.root, path) for path in spec.outputs.values() or spec.produces]
 
     @property
     def output(self) -> Path:
         """The path of its (first) output."""
-        if not self._job.spec.produces:
+        if not self.outputs:
             raise AttributeError(f"artifact {self.id} has no file to write; return its text")
-        return Path(self._job.root, self._job.spec.produces[0])
+        return self.outputs[0]
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function once: its result is on record when it returns; after a crash it is taken from there."""
-        if self._job.step is None:
+        if self._step is None and self._job.steps is not None:
+            self._step = self._job.steps()
+        if self._step is None:
             return function(*args, **kwargs)
-        return self._job.step(name, lambda: function(*args, **kwargs))
+        return self._step(name, lambda: function(*args, **kwargs))
 
 
 def load_function(root: str, reference: str) -> Callable[..., Any]:
@@ -265,8 +321,13 @@ def _raised(function: Callable[..., Any]) -> Attempt:
     where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
-    message = f"{name}: {error}{where}".encode("utf-8", "backslashreplace").decode()
+    message = f"{name}: {_cut(str(error))}{where}".encode("utf-8", "backslashreplace").decode()
     return Attempt(False, "function_failed", message, stderr=text.encode("utf-8", "replace"))
+
+
+def _cut(text: str) -> str:
+    """What an error says, as far as anybody reads it; the attempt's stderr has all of it."""
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
 
 
 def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
@@ -320,11 +381,12 @@ def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
 
 def written(value: Any, job: Job) -> dict[str, bytes | Path]:
     """What a function returned, by output path: "" for the text of an artifact without files. Nothing for None."""
-    paths = job.spec.produces
+    names = job.spec.outputs
+    paths = tuple(names.values()) or job.spec.produces
     if value is None:
         return {}
-    if isinstance(value, Mapping) and len(paths) > 1:
-        named = {_path_for(str(key), paths): item for key, item in value.items()}
+    if isinstance(value, Mapping) and (len(paths) > 1 or (names and value.keys() <= names.keys())):
+        named = {names.get(str(key)) or _path_for(str(key), paths): item for key, item in value.items()}
         if all(named) and len(named) == len(value):
             return {path: _bytes(item) for path, item in named.items()}
         raise ValueError(f"it returned {', '.join(map(str, value))}; its outputs are {', '.join(paths)}")

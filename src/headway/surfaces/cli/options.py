@@ -52,7 +52,9 @@ def span(text: str) -> float:
 
 def add_by(parser: argparse.ArgumentParser) -> None:
     """--by: every verb that somebody puts their name to takes it."""
-    parser.add_argument("--by", default="cli", metavar="NAME", help="who does it, for the record (default: cli)")
+    parser.add_argument(
+        "--by", type=person, default="cli", metavar="NAME", help="who does it, for the record (default: cli)"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +98,13 @@ def refuse_home(root: str) -> None:
             hint="cd into the project's folder, or name it with --project PATH",
             code="project.home",
         )
+
+
+def person(text: str) -> str:
+    """Somebody's name: one line that can be read."""
+    if text and not text.isprintable():
+        raise argparse.ArgumentTypeError("a name is one line of printable text")
+    return text
 
 
 def same_plan(args: Any) -> str:

@@ -26,6 +26,14 @@ _QUESTIONS = {
         "is what somebody accepted, and out of date now",
         "are what somebody accepted, and out of date now",
     ),
+    "prompt_changed": (
+        "was made with another prompt, and the plan is not finished",
+        "were made with another prompt, and the plan is not finished",
+    ),
+    "pre_state_changed": (
+        "was made from another state than there is now",
+        "were made from another state than there is now",
+    ),
     "edit_not_verified": ("was edited, and verify disagrees", "were edited, and verify disagrees"),
 }
 
@@ -79,6 +87,8 @@ def next_command(result: RunResult, where: str = "") -> str:
 
 def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     """What there is to say before the receipt: (style, line)."""
+    for changed in result.prompts:
+        yield "yellow", f"{changed.text}."
     for decision in result.decisions:
         yield "yellow", question(decision, where)
     for artifact_id, path in _few(result.moved.items()):
@@ -88,6 +98,8 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "", f"{artifact_id} waits: {how}{where if how.startswith('headway ') else ''}"
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
+    if result.gone:
+        yield "", f"Units that are gone leave their files: {names(result.gone)}. Next: headway gc --outputs{where}"
     if result.unstable:
         yield "", f"Not the same twice, though nothing they read changed: {names(result.unstable)}"
 
@@ -123,7 +135,8 @@ def _stopped(result: RunResult) -> str:
         return "Interrupted; nothing is lost"
     if result.paused is None:
         return ""
-    return f"Paused ({result.paused.code})" + (f" until {result.paused.until}" if result.paused.until else "")
+    where = f" at {result.paused.artifact}" if result.paused.artifact else ""
+    return f"Paused ({result.paused.code}){where}" + (f" until {result.paused.until}" if result.paused.until else "")
 
 
 def _saved(result: RunResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +15,16 @@ from headway.errors import HeadwayError
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 
 
+_HARMFUL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
 class Screen:
     """The one voice of the command line."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self._held: list[str] | None = None
+        self._out = 1
         if sys.stdout is None:  # closed by the caller: there is nobody to talk to
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
         if sys.stderr is None:
@@ -57,10 +62,19 @@ class Screen:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
 
+    def line(self, document: Any) -> None:
+        """One JSON line, to be seen now: where what is asked for has no end, there is no document to wait for."""
+        import msgspec
+
+        sys.stdout.flush()
+        data = memoryview(msgspec.json.encode(document) + b"\n")
+        while data:
+            data = data[os.write(self._out, data) :]
+
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
-            print(text)
+            print(harmless(text))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -75,14 +89,14 @@ class Screen:
             yield
             return
         before, sys.stdout = sys.stdout, sys.stderr
-        self._held = []
+        self._held, self._out = [], kept
         try:
             yield
         finally:
             sys.stdout = before
             os.dup2(kept, 1)
             os.close(kept)
-            held, self._held = self._held, None
+            held, self._held, self._out = self._held, None, 1
             for text in held:
                 print(text)
 
@@ -99,13 +113,13 @@ class Screen:
 
     def note(self, text: str) -> None:
         """A message beside the answer, on stderr."""
-        print(text, file=sys.stderr)
+        print(harmless(text), file=sys.stderr)
 
     def error(self, error: HeadwayError) -> None:
         """An error in its one shape: what happened, the facts, what to do."""
         if self.as_json:
             self.answer({"error": error.to_dict()})
-        first, *rest = str(error).splitlines()
+        first, *rest = harmless(str(error)).splitlines()
         print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
 
     def colours(self, stream: Any) -> bool:
@@ -117,3 +131,8 @@ class Screen:
         if not (self._colour_err if err else self._colour_out):
             return text
         return "".join(f"\x1b[{_STYLES[name]}m" for name in names) + text + "\x1b[0m"
+
+
+def harmless(text: str) -> str:
+    """Without what would do something to a terminal: goals, notes and names come from anybody. Colours may stay."""
+    return _HARMFUL.sub("\N{REPLACEMENT CHARACTER}", text) if not text.isprintable() else text

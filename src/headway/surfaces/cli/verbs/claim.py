@@ -35,6 +35,9 @@ def run(args: Any, screen: Screen) -> int:
         claimed = life.claim(plan_id, args.artifact, lease=args.lease)
     screen.answer(claimed)
     screen.say(f"{claimed['artifact']} is yours until {claimed['until']}, token {claimed['token']}.")
+    if claimed["continues"]:
+        said = f": {claimed['continues']['note']}" if claimed["continues"]["note"] else ""
+        screen.say(f"  it continues the work of {claimed['continues']['by']}{said}")
     for key in ("description", "contract", "instructions"):
         if claimed[key]:
             screen.say(f"  {key}: {claimed[key]}")

@@ -14,7 +14,7 @@ from headway.errors import UsageError
 from headway.files.given import read_given
 from headway.life import Life
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_json, add_plan, person, project_of
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.verbs.complete import show
 
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
     parser.add_argument("gate", metavar="NAME", nargs="?", help="one of its gates")
     parser.add_argument("verdict", metavar="VERDICT", nargs="?", choices=WORDS, help="approve, reject or concerns")
-    parser.add_argument("--by", default="", metavar="NAME", help="whose word it is")
+    parser.add_argument("--by", type=person, default="", metavar="NAME", help="whose word it is")
     parser.add_argument("--note", default="", metavar="TEXT", help="the evidence, for the record")
     parser.add_argument("--file", metavar="FILE", help="the same, from a file")
     parser.add_argument("--content", default="", metavar="HASH", help="refuse unless it still has this content")

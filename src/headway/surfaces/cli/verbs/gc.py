@@ -20,16 +20,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep older outputs this long (default: 30)",
     )
+    parser.add_argument(
+        "--outputs", action="store_true", help="also delete files of units and artifacts that the plan has no more"
+    )
     add_project(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
-    swept = Work(project_of(args)).sweep(keep_days=args.keep_days, dry_run=args.dry_run)
-    screen.answer({"kept": swept.kept, "freed": swept.freed, "bytes": swept.bytes, "dry_run": args.dry_run})
+    work = Work(project_of(args))
+    left = work.left_files()
+    if args.outputs and not args.dry_run:
+        work.remove_left_files(left)
+    for path in sorted(left) if args.outputs else ():
+        screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
+    swept = work.sweep(keep_days=args.keep_days, dry_run=args.dry_run)
+    document = {"kept": swept.kept, "freed": swept.freed, "bytes": swept.bytes, "dry_run": args.dry_run}
+    screen.answer({**document, "outputs": sorted(left)})
     would = "Would free" if args.dry_run else "Freed"
     noun = "blob" if swept.freed == 1 else "blobs"
     screen.say(f"{would} {swept.freed} {noun}, {_size(swept.bytes)}; {swept.kept} needed.")
+    if left and not args.outputs:
+        screen.say(f"{len(left)} files belong to nothing any more. Next: headway gc --outputs --dry-run lists them")
     return 0
 
 

@@ -15,6 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
     parser.add_argument("--token", type=int, metavar="N", help="the claim's token (default: your own claim)")
     parser.add_argument("--lease", type=span, default=LEASE, metavar="TIME", help="how much longer: 90s, 30m, 2h, 1d")
+    parser.add_argument("--note", default="", metavar="TEXT", help="how far it is, for whoever goes on with it")
     add_by(parser)
     add_plan(parser)
     add_json(parser)
@@ -22,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    until = Life(work, by=args.by).heartbeat(meant.plan_id, args.artifact, token=args.token, lease=args.lease)
+    life = Life(work, by=args.by)
+    until = life.heartbeat(meant.plan_id, args.artifact, token=args.token, lease=args.lease, note=args.note)
     screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact, "until": until})
     screen.say(f"{args.artifact} is yours until {until}.")
     return 0

@@ -12,9 +12,11 @@ from headway.projections.story import count
 from headway.surfaces.cli.options import add_json, add_project, project_of
 from headway.surfaces.cli.screen import Screen
 
+FORMATS = "checkpoint, or rawko: a plan file of SPEC-0010, or the folder of its current task (default: checkpoint)"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("format", nargs="?", choices=("checkpoint",), default="checkpoint", help="checkpoint")
+    parser.add_argument("format", nargs="?", choices=("checkpoint", "rawko"), default="checkpoint", help=FORMATS)
     parser.add_argument("path", metavar="PATH", help="a checkpoint file, or the folder that holds PLAN.json")
     parser.add_argument("--plan-id", metavar="ID", help="import it under another id")
     parser.add_argument("--replace", action="store_true", help="replace the state of the plan that has this id")
@@ -23,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    saved = project_of(args, screen).import_plan(args.path, plan_id=args.plan_id, replace=args.replace)
+    project = project_of(args, screen)
+    saved = project.import_plan(args.path, plan_id=args.plan_id, replace=args.replace, format=args.format)
     state = saved.execution.state
     problems = [problem.to_dict() for problem in saved.problems]
     total = len(state.artifacts)

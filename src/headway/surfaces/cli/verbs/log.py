@@ -1,6 +1,7 @@
 """What happened to a plan, event by event. A run that goes on where another stopped says so.
 
 headway log --follow        what happens, as it happens, until you press Ctrl-C
+headway log --follow --json one JSON line per event, by SPEC-0010's names: PLAN_CREATED, STEP_COMPLETED …
 headway log --trace         the same as JSON lines: plans, waves, artifacts (RFC-040's trace)
 """
 
@@ -30,10 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    if args.follow and (screen.as_json or args.at is not None):
+    if args.follow and args.at is not None:
         raise UsageError(
-            "What is followed has no end, and so no JSON document and no --at",
-            hint="headway log --follow --trace gives one JSON line an event",
+            "What is followed goes on, and --at ends with an event",
+            hint="headway log --follow --since SEQ",
             code="usage.follow",
         )
     project = project_of(args, screen)
@@ -41,6 +42,8 @@ def run(args: Any, screen: Screen) -> int:
     newest = project.show(plan_id).position.seq
     shown = _trace(args, project, plan_id, newest) if args.trace else _told(args, project, plan_id, newest, screen)
     if args.follow:
+        if screen.as_json and not args.trace:
+            shown = _signals(args, project, plan_id, newest)
         return _follow(shown, screen)
     kept = list(shown if args.last is None else deque(shown, maxlen=max(args.last, 0)))
     name = "trace" if args.trace else "events"
@@ -63,8 +66,11 @@ class _Item:
 def _follow(shown: Iterator[_Item], screen: Screen) -> int:
     try:
         for item in shown:
-            screen.say(item.line)
-            screen.flush()
+            if screen.as_json:
+                screen.line(item.document)
+            else:
+                screen.say(item.line)
+                screen.flush()
     except KeyboardInterrupt:
         return 130
     return 0
@@ -86,6 +92,16 @@ def _told(args: Any, project: Project, plan_id: str, newest: int, screen: Screen
         if record.seq >= first:
             when = screen.style(record.ts[:19].replace("T", " "), "dim")
             yield _Item(f"{record.seq:>{width}}  {when}  {record.by:<{by}}  {said}", _document(record))
+
+
+def _signals(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_Item]:
+    """What subscribers are told, one JSON line each."""
+    from headway.projections.signals import signals
+
+    first = _first(args, newest)
+    for record in project.follow(plan_id):
+        if record.seq >= first:
+            yield from (_Item("", signal.to_dict()) for signal in signals(plan_id, record))
 
 
 def _trace(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_Item]:

@@ -1,6 +1,7 @@
 """Withdraw progress. --all: every artifact is to be made again, and a locked profile is unlocked. ID…: only these.
 
-The history stays in the ledger, and files stay where they are.
+An ID may be a unit or a pipeline: all of its artifacts. The history stays in the ledger. Files stay where they are,
+unless --archive puts them, and the phase ledgers, into an archive first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from headway.work import Work
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifacts", metavar="ID", nargs="*", help="artifacts, patterns or output paths")
+    parser.add_argument("artifacts", metavar="ID", nargs="*", help="artifacts, units, pipelines, patterns or paths")
+    parser.add_argument("--archive", action="store_true", help="put away what they made, verified, and remove it")
     parser.add_argument("--all", action="store_true", help="the whole plan: say so")
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
     add_plan(parser)
@@ -32,9 +34,12 @@ def run(args: Any, screen: Screen) -> int:
             hint=f"headway reset ID… for some of it, headway reset --all --plan-id {plan_id} for all",
             code="reset.what",
         )
-    ids = Work(project).session.resolve(project.show(plan_id).state, args.artifacts)
-    execution = project.reset(plan_id, ids=ids, reason=args.reason)
-    screen.answer({"plan_id": plan_id, "status": execution.status, "reset": ids or list(execution.state.artifacts)})
-    total = count(len(ids or execution.state.artifacts), "artifact")
-    screen.say(f"Plan {plan_id} reset: {total} to make. What happened before stays in headway log.")
+    ids, archived = Work(project).reset(plan_id, args.artifacts, reason=args.reason, archived=args.archive)
+    status = project.show(plan_id).status
+    screen.answer({"plan_id": plan_id, "status": status, "reset": ids, "archive": archived or None})
+    if archived:
+        screen.say(f"Archived in {archived}.")
+    screen.say(
+        f"Plan {plan_id} reset: {count(len(ids), 'artifact')} to make. What happened before stays in headway log."
+    )
     return 0

@@ -54,6 +54,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     edits = parser.add_mutually_exclusive_group()
     edits.add_argument("--accept-edits", action="store_true", help="edited outputs count as they are")
     edits.add_argument("--discard-edits", action="store_true", help="set edited outputs aside (they are kept as blobs)")
+    edits.add_argument(
+        "--force-resume", action="store_true", help="accept edits, and go on from a state that somebody changed"
+    )
+    parser.add_argument(
+        "--resume-allow-prompt-change",
+        "--prompt-change",
+        dest="prompt_change",
+        metavar="REASON",
+        default="",
+        help="prompts were changed on purpose: go on with the new ones",
+    )
     parser.add_argument("--reason", default="", help="why, for the record")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after a failure: the default")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
@@ -109,9 +120,11 @@ def _options(args: Any) -> Options:
         rerun_from=tuple(args.rerun_from),
         rerun_all=args.rerun_all,
         fail_fast=args.fail_fast,
-        on_edit="accept" if args.accept_edits else "discard" if args.discard_edits else None,
+        on_edit="accept" if args.accept_edits or args.force_resume else "discard" if args.discard_edits else None,
         reason=args.reason,
         max_time=args.max_time,
+        prompt_change=args.prompt_change,
+        force_resume=args.force_resume,
         yes=args.yes,
     )
 

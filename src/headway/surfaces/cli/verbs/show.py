@@ -21,6 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ID", help="an artifact, or the path of its output")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--output", action="store_true", help="only the bytes of its (first) output")
+    only.add_argument("--prompt", action="store_true", help="only the prompt that its templates came to")
+    only.add_argument("--response", action="store_true", help="only what was answered to the prompt")
     only.add_argument("--stdout", action="store_true", help="only what it printed to stdout")
     only.add_argument("--stderr", action="store_true", help="only what it printed to stderr")
     add_plan(parser)
@@ -34,7 +36,7 @@ def run(args: Any, screen: Screen) -> int:
     screen.answer({"plan_id": meant.plan_id, **found.to_dict()})
     if screen.as_json:
         return 0
-    wanted = next((name for name in ("output", "stdout", "stderr") if getattr(args, name)), "")
+    wanted = next((name for name in ("output", "prompt", "response", "stdout", "stderr") if getattr(args, name)), "")
     if wanted:
         screen.raw(_bytes(found, wanted))
     else:
@@ -43,7 +45,13 @@ def run(args: Any, screen: Screen) -> int:
 
 
 def _bytes(found: Shown, name: str) -> bytes:
-    pieces = {"output": found.outputs[0] if found.outputs else None, "stdout": found.stdout, "stderr": found.stderr}
+    pieces = {
+        "output": found.outputs[0] if found.outputs else None,
+        "prompt": found.prompt,
+        "response": found.stdout,
+        "stdout": found.stdout,
+        "stderr": found.stderr,
+    }
     piece = pieces[name]
     if piece is None:
         return b""
@@ -67,6 +75,8 @@ def _say(found: Shown, screen: Screen, where: str) -> None:
         screen.say(attempt.note)
     if attempt.error:
         screen.say(screen.style(f"error: {attempt.error}", "red"))
+    if found.prompt is not None:
+        _say_piece(found.prompt, "prompt", screen)
     for piece in found.outputs:
         _say_piece(piece, piece.path or "text", screen)
     for name, printed in (("stdout", found.stdout), ("stderr", found.stderr)):
@@ -78,7 +88,7 @@ def _say(found: Shown, screen: Screen, where: str) -> None:
 
 
 def _say_piece(piece: Piece, name: str, screen: Screen) -> None:
-    digest = f", {piece.digest[:16]}" if name not in ("stdout", "stderr") else ""
+    digest = f", {piece.digest[:16]}" if name not in ("stdout", "stderr", "prompt") else ""
     screen.say(screen.style(f"--- {name} ({piece.size} bytes{digest})", "dim"))
     if piece.text is None:
         screen.say(f"[{piece.what}]")

@@ -13,6 +13,9 @@ from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
+ROWS = 40
+"""So many units are shown one by one."""
+
 SIGN = {"complete": "✓", "failed": "✗", "in_progress": "◐", "skipped": "–", "blocked": "▫", "pending": "·"}
 MANY = 50
 """A plan of more artifacts than this is not listed whole, and not more than this of what is open."""
@@ -39,8 +42,14 @@ def run(args: Any, screen: Screen) -> int:
         f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
         f"{done['done']} of {done['total']} done{as_of}"
     )
-    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale"]
-    _list(artifacts, open_, screen, everything=args.verbose)
+    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale" and not found.get("gathers")]
+    plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
+    _list(plain, [a for a in open_ if a in plain], screen, everything=args.verbose)
+    for name, pipeline in document["pipelines"].items():
+        _show_pipeline(screen, name, pipeline)
+    if paused := document["paused"]:
+        where = f" at {paused['artifact']}" if paused["artifact"] else ""
+        screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
     screen.say(_summary(artifacts, open_, same_plan(args)))
     return 1 if args.check and open_ else 0
 
@@ -62,6 +71,27 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         more = [f"{len(open_) - MANY:,} more to make"] if len(open_) > MANY else []
         more += [f"{len(artifacts) - len(open_):,} up to date"]
         screen.say(screen.style(f"  and {', '.join(more)} (-v lists them)", "dim"))
+
+
+def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
+    """Units × phases: a row for each unit that is not done, up to a screenful, and a line for those that are."""
+    phases, units = pipeline["phases"], pipeline["units"]
+    width = min(max((len(unit) for unit in units), default=4), 40)
+    screen.say(f"{name}: {len(units)} unit{'s' * (len(units) != 1)} × {', '.join(phases)}")
+    rows = {unit: [_sign(row.get(phase)) for phase in phases] for unit, row in units.items()}
+    open_ = {unit: row for unit, row in rows.items() if set(row) - {SIGN["complete"], SIGN["skipped"]}}
+    shown = rows if len(rows) <= ROWS else dict(list(open_.items())[:ROWS])
+    for unit, row in shown.items():
+        cells = "  ".join(f"{sign:^{len(phase)}}" for sign, phase in zip(row, phases, strict=True))
+        screen.say(f"  {unit:<{width}}  {cells}".rstrip())
+    if len(shown) < len(rows):
+        screen.say(f"  {len(rows) - len(open_)} units done, {len(open_) - len(shown)} more are not")
+
+
+def _sign(found: dict[str, str] | None) -> str:
+    if found is None:
+        return " "
+    return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
 
 
 def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:

@@ -1,0 +1,158 @@
+"""What is wrong with the pipelines of a plan, as values. Knows specs; never files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from headway.core import conditions, items
+from headway.core.check import RANGES, Problem
+from headway.core.nearest import Nearest
+from headway.core.paths import output_problem
+from headway.core.pipelines import NAME, Unit, expand, unit_problem
+from headway.core.plan import ArtifactSpec, Phase, Pipeline
+
+SAMPLE = Unit("unit", "unit.txt")
+"""Stands for any unit where a phase is looked at without one."""
+
+
+def place(pipeline: Pipeline, phase: Phase | None = None) -> str:
+    """How a problem names where it is."""
+    return f"{pipeline.name}:{phase.id}" if phase is not None else f"{pipeline.name}:"
+
+
+def samples(pipeline: Pipeline) -> Iterator[ArtifactSpec]:
+    """The artifacts of one unit, each named after its phase."""
+    yield from (spec for spec in expand(pipeline, [SAMPLE]) if not spec.gathers)
+
+
+def check_pipeline(pipeline: Pipeline, artifacts: Collection[str]) -> Iterator[Problem]:
+    """Every problem of one pipeline, given the ids of the plan's own artifacts."""
+    where = f"pipeline {pipeline.name}"
+    if not NAME.fullmatch(pipeline.name):
+        hint = "letters, digits, _ and -, beginning with a letter"
+        yield Problem(code="plan.id", message=f"{pipeline.name!r} cannot be the name of a pipeline", hint=hint)
+    if not pipeline.phases:
+        yield _problem("plan.phases", pipeline, None, f"{where} has no phases", "phases", "name at least one")
+    if pipeline.state and (why := output_problem(pipeline.state)):
+        yield _problem("plan.path", pipeline, None, f"{where}: its state {pipeline.state!r} {why}", "state")
+    yield from _check_units(pipeline, artifacts, where)
+    yield from _check_overrides(pipeline, where)
+    seen: set[str] = set()
+    for phase in pipeline.phases:
+        yield from _check_phase(pipeline, phase, seen, artifacts)
+        seen.add(phase.id)
+
+
+def _check_units(pipeline: Pipeline, artifacts: Collection[str], where: str) -> Iterator[Problem]:
+    units = pipeline.units
+    ways = [bool(units.names), bool(units.files), bool(units.source)]
+    if sum(ways) != 1:
+        hint = "units: [a, b], {files: 'docs/*.md'} or {from: ARTIFACT, items: 'scenes[*].id'}"
+        what = "does not say where its units come from" if not any(ways) else "says twice where its units come from"
+        yield _problem("plan.units", pipeline, None, f"{where} {what}", "units", hint)
+        return
+    seen: set[str] = set()
+    for unit in units.names:
+        if unit in seen:
+            yield _problem("plan.duplicate", pipeline, None, f"{where}: unit {unit} is given twice", "units")
+        elif why := unit_problem(unit):
+            yield _problem("plan.id", pipeline, None, f"{where}: {unit!r} cannot name a unit", "units", why)
+        seen.add(unit)
+    if units.max is not None and (why := RANGES["units.max"].problem(units.max)):
+        yield _problem("plan.range", pipeline, None, f"{where}: units.max {why}", "units")
+    elif units.names and units.max is not None and len(units.names) > units.max:
+        message = f"{where} has {len(units.names)} units, and max says {units.max}"
+        yield _problem("plan.units", pipeline, None, message, "units")
+    if units.files and (why := output_problem(units.files.replace("*", "x").replace("?", "x"))):
+        yield _problem("plan.path", pipeline, None, f"{where}: units.files {why}", "units")
+    if units.source and units.source not in artifacts:
+        message = f"{where} takes its units from {units.source}, which is not in the plan"
+        yield _problem("plan.missing", pipeline, None, message, "units", Nearest(artifacts).hint(units.source))
+    if units.source:
+        try:
+            items.steps(units.items)
+        except items.PathError as error:
+            yield _problem("plan.items", pipeline, None, f"{where}: items: {error}", "units", "scenes[*].id")
+
+
+def _check_overrides(pipeline: Pipeline, where: str) -> Iterator[Problem]:
+    names = [phase.id for phase in pipeline.phases]
+    for by_phase in pipeline.overrides.values():
+        for name, roles in by_phase.items():
+            if name != "*" and name not in names:
+                hint = Nearest(names).hint(name)
+                yield _problem("plan.phases", pipeline, None, f"{where} has no phase {name}", "overrides", hint)
+            for path in roles.values():
+                if why := output_problem(path.replace("{unit}", "u").replace("{phase}", "p")):
+                    yield _problem("plan.path", pipeline, None, f"{where}: the template {path} {why}", "overrides")
+
+
+def _check_phase(
+    pipeline: Pipeline, phase: Phase, before: Collection[str], artifacts: Collection[str]
+) -> Iterator[Problem]:
+    where = f"pipeline {pipeline.name}, phase {phase.id}"
+    if phase.id in before:
+        yield _problem("plan.duplicate", pipeline, phase, f"{where} is given twice", "phases", "give one another name")
+    elif not NAME.fullmatch(phase.id):
+        hint = "letters, digits, _ and -, beginning with a letter"
+        yield _problem("plan.id", pipeline, phase, f"{where}: this cannot be the name of a phase", "phases", hint)
+    if phase.pre_state and not pipeline.state:
+        yield _problem("plan.state", pipeline, phase, f"{where} reads a state that nobody names", "pre_state", "state:")
+    for name in phase.outputs:
+        if not NAME.fullmatch(name):
+            yield _problem("plan.id", pipeline, phase, f"{where}: {name!r} cannot name an output", "outputs")
+    for name in phase.requires_outputs or ():
+        if name not in phase.outputs:
+            message, hint = f"{where} requires the output {name}, which it has not", Nearest(phase.outputs).hint(name)
+            yield _problem("plan.output", pipeline, phase, message, "requires_outputs", hint)
+    loop = pipeline.loop_around(phase.id)
+    reachable = {*before, *(loop.repeat if loop is not None else ())}
+    for name in phase.inputs or ():
+        if name not in reachable:
+            message = f"{where} reads {name}, which is no phase before it"
+            yield _problem("plan.missing", pipeline, phase, message, "inputs", Nearest(reachable).hint(name))
+    for path in (*phase.templates.values(), *pipeline.templates.values()):
+        if why := output_problem(path.replace("{unit}", "u").replace("{phase}", "p")):
+            yield _problem("plan.path", pipeline, phase, f"{where}: the template {path} {why}", "templates")
+    for name in phase.requires:
+        if name not in artifacts and ":*/" not in name:
+            message = f"{where} requires {name}, which is no artifact of the plan"
+            hint = "a phase reads the phases before it; inputs: [a, b] names some of them"
+            hint = hint if pipeline.phase(name) else Nearest(artifacts).hint(name)
+            yield _problem("plan.missing", pipeline, phase, message, "requires", hint)
+        elif name.startswith(f"{pipeline.name}:*"):
+            yield _problem("plan.cycle", pipeline, phase, f"{where} requires all units of its own pipeline", "requires")
+    yield from _check_loop(pipeline, phase, where)
+
+
+def _check_loop(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Problem]:
+    if not phase.repeat:
+        if phase.until:
+            yield _problem("plan.loop", pipeline, phase, f"{where} has until, but repeats nothing", "until", "repeat:")
+        return
+    names = [each.id for each in pipeline.phases]
+    block = [name for name in names if name in phase.repeat]
+    ends = names.index(phase.id) if phase.id in names else 0
+    if list(phase.repeat) != names[ends - len(phase.repeat) + 1 : ends + 1]:
+        hint = f"neighbours in their order, {phase.id} last: repeat: [{', '.join([*block, phase.id][:3])}]"
+        yield _problem("plan.loop", pipeline, phase, f"{where}: repeat must name the phases up to it", "repeat", hint)
+    others = [each.id for each in pipeline.phases if each is not phase and set(each.repeat) & set(phase.repeat)]
+    if others:
+        yield _problem("plan.loop", pipeline, phase, f"{where}: its loop crosses that of {others[0]}", "repeat")
+    if why := RANGES["phases.times"].problem(phase.times):
+        yield _problem("plan.range", pipeline, phase, f"{where}: times {why}", "times")
+    if not phase.until:
+        yield _problem("plan.loop", pipeline, phase, f"{where} repeats without end", "until", "until: CONDITION")
+        return
+    try:
+        strangers = sorted(conditions.names(phase.until) - set(phase.outputs))
+    except conditions.ConditionError as error:
+        yield _problem("plan.loop", pipeline, phase, f"{where}: until: {error}", "until")
+        return
+    if strangers and phase.outputs:
+        message = f"{where}: until speaks of {strangers[0]}, which is none of its outputs"
+        yield _problem("plan.loop", pipeline, phase, message, "until", Nearest(phase.outputs).hint(strangers[0]))
+
+
+def _problem(code: str, pipeline: Pipeline, phase: Phase | None, message: str, key: str, hint: str = "") -> Problem:
+    return Problem(code=code, message=message, artifact=place(pipeline, phase), key=key, hint=hint)

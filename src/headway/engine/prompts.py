@@ -1,0 +1,147 @@
+"""Prompts change on purpose: which templates of completed artifacts changed, and whether that is to be asked about.
+
+If the plan's last whole run left nothing stale, a changed template is an ordinary change. If it did not, going on is
+resuming, and work of two prompts would be mixed without a word: so it is asked about first. Looks; makes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headway.core.fingerprint import content_digest, reuse_key
+from headway.core.state import Output, PromptChange
+from headway.engine.judge import Judge
+from headway.engine.result import Options
+
+
+class Question(NamedTuple):
+    """A changed template that is to be decided about: what was made with it, and what making it again may cost."""
+
+    template: str
+    was: str
+    now: str
+    artifacts: tuple[str, ...]
+    phases: tuple[str, ...]
+    units: tuple[str, ...]
+    at_most: int
+    ms: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        return {**self._asdict(), "artifacts": list(self.artifacts), "phases": list(self.phases)} | {
+            "units": list(self.units)
+        }
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        became = f"changed ({self.was[:8] or 'nothing'} → {self.now[:8]})" if self.now else "is missing"
+        phases = f"phase{'s' * (len(self.phases) > 1)} {', '.join(self.phases)}" if self.phases else ""
+        shown = ", ".join(self.units[:3]) + (f" and {len(self.units) - 3} more" if len(self.units) > 3 else "")
+        units = f" of {len(self.units)} unit{'s' * (len(self.units) > 1)} ({shown})" if self.units else ""
+        what = f"{phases}{units}" or ", ".join(self.artifacts[:5])
+        again = f"{self.at_most} artifacts at most, {self.ms / 1000:.1f} s when they were last made"
+        return f"{self.template} {became}. It made {what}. Making again: {again}"
+
+
+FLAGS = ("--resume-allow-prompt-change REASON", "--rerun-from PHASE", "--rerun-all")
+
+
+def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[Question]:
+    """Changed templates that the user has to decide about before anything is made."""
+    state = judge.state
+    policy = state.settings.prompt_changes
+    if options.prompt_change or options.rerun_all or policy == "follow":
+        return []
+    if policy == "ask" and (state.whole or state.run is None):
+        return []
+    undecided = _undecided(judge, changed(judge, selected))
+    return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
+
+
+def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
+    specs = [judge.state.artifacts[a] for a in change.artifacts]
+    behind = [a for a in judge.graph.above(change.artifacts) if a in selected and not judge.state.artifacts[a].gathers]
+    return Question(
+        change.template,
+        change.was,
+        change.now,
+        change.artifacts,
+        tuple(dict.fromkeys(spec.phase for spec in specs if spec.phase)),
+        tuple(dict.fromkeys(spec.unit for spec in specs if spec.unit)),
+        len(behind),
+        sum(done.ms for a in behind if (done := judge.known(a)) is not None),
+    )
+
+
+def permitted(judge: Judge, selected: Collection[str]) -> list[PromptChange]:
+    """All changed templates of completed artifacts, for the record."""
+    return _by_template(judge, changed(judge, selected))
+
+
+def changed(judge: Judge, selected: Collection[str]) -> list[str]:
+    """Completed artifacts whose templates are not what they were, in order; without those that are made anew anyway."""
+    found = []
+    for artifact_id, spec in judge.state.artifacts.items():
+        if spec.templates and artifact_id in selected and artifact_id not in judge.forced:
+            done = judge.known(artifact_id)
+            if done is not None and done.fp.templates != judge.made_from(artifact_id).templates:
+                found.append(artifact_id)
+    return found
+
+
+def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for artifact_id in artifacts:
+        done = judge.known(artifact_id)
+        was: Mapping[str, str] = done.fp.templates if done is not None else {}
+        now = judge.made_from(artifact_id).templates
+        for label in {**was, **now}:
+            if was.get(label) != now.get(label):
+                found.setdefault((label, was.get(label, ""), now.get(label, "")), []).append(artifact_id)
+    return [PromptChange(template=t, was=w, now=n, artifacts=tuple(ids)) for (t, w, n), ids in found.items()]
+
+
+def _undecided(judge: Judge, candidates: list[str]) -> list[str]:
+    """Those that would have to be made: where an earlier completion with the template as it is can be taken over,
+    there is nothing to decide, and what follows from it is looked at in turn."""
+    if not candidates or not judge.history.any():
+        return candidates
+    wanted = set(candidates)
+    foreseen: dict[str, tuple[Output, ...] | None] = {}
+    undecided = []
+    for artifact_id in judge.shared.order():
+        if judge.reasons[artifact_id].fresh:
+            continue
+        foreseen[artifact_id] = outputs = _foresee(judge, artifact_id, foreseen)
+        if outputs is None and artifact_id in wanted:
+            undecided.append(artifact_id)
+    return undecided
+
+
+def _foresee(
+    judge: Judge, artifact_id: str, foreseen: Mapping[str, tuple[Output, ...] | None]
+) -> tuple[Output, ...] | None:
+    """What a stale artifact will come to without being made, or None if it has to be made."""
+    spec = judge.state.artifacts[artifact_id]
+    if any(foreseen.get(r, ()) is None for r in spec.requires) or artifact_id in judge.forced:
+        return None
+    if spec.gathers:
+        return foreseen.get(spec.requires[0], judge.recorded(spec.requires[0])) if spec.gathers == "last" else None
+    fp = judge.made_from(artifact_id)
+    inputs = {r: content_digest(foreseen[r] or ()) if r in foreseen else d for r, d in fp.inputs.items()}
+    before = dict(fp.before)
+    for path in before:
+        stage = judge.stage_before(artifact_id, path)
+        outputs = foreseen.get(stage or "", ())
+        if outputs is None:
+            return None
+        before.update({output.path: output.digest for output in outputs if output.path == path})
+    key = reuse_key(msgspec.structs.replace(fp, inputs=inputs, before=before))
+    for earlier in judge.history.earlier(key):
+        if all(map(judge.outputs.readable, earlier.outputs)):
+            return earlier.outputs
+    return None

@@ -1,0 +1,256 @@
+"""Templates of prompts: which files they are, whether they parse, and what they come to.
+
+Jinja2, in its sandbox, strict about undefined names. A template may include others of the project by their plain path;
+all of them belong to the recipe. Which they are is read from their text, so that judging needs no Jinja2: it is
+imported when something is rendered or about to be.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.core.paths import normalise, output_problem
+from headway.core.plan import ArtifactSpec
+from headway.errors import UsageError
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment  # costs more to import than most runs take
+
+    from headway.engine.recipes.base import Job
+
+LARGEST = 4 * 1024 * 1024
+"""The most bytes of one prompt."""
+
+_NAMES = re.compile(r"{%[-+]?\s*(?:include|extends|import|from)\s+(?:\[\s*)?[\"']([^\"'\n]+)[\"']")
+
+
+_OBJECT = re.compile(r"'headway[^']* object' has no (?:attribute|element) '?([^']+)'?")
+
+
+class Rendered(NamedTuple):
+    """A prompt: all of it, and part by part."""
+
+    text: str
+    parts: Mapping[str, str]
+
+
+class Templates:
+    """The templates of one project. `look` gives the digest of a file, "" for none."""
+
+    def __init__(self, root: str, look: Callable[[str], str]) -> None:
+        self._root = root
+        self._look = look
+        self._texts: dict[tuple[str, str], str] = {}
+        self._parsed: dict[tuple[str, str], str] = {}
+        self._named: set[str] = set()
+        self._environment: ImmutableSandboxedEnvironment | None = None
+        self._lock = threading.Lock()
+
+    def files(self, spec: ArtifactSpec) -> dict[str, str]:
+        """Every template of an artifact, included ones too: its name for people, by path."""
+        found = {path: f"{role}: {path}" for role, path in reversed(spec.templates.items())}
+        queue = list(found)
+        for path in queue:
+            for name in _NAMES.findall(self._text(path)) if self._look(path) else ():
+                inner = normalise(name)
+                if inner not in found:
+                    found[inner] = inner
+                    queue.append(inner)
+        self._named.update(found)
+        return found
+
+    def digests(self, spec: ArtifactSpec) -> dict[str, str]:
+        """What the artifact's prompt is made of: digests of its templates by their names."""
+        return {label: self._look(path) for path, label in sorted(self.files(spec).items(), key=lambda f: f[1])}
+
+    def problem(self, spec: ArtifactSpec) -> str:
+        """Why its prompt cannot be made, as far as the templates alone tell; or ""."""
+        for path in self.files(spec):
+            digest = self._look(path)
+            if not digest:
+                return f"Its template {path} does not exist"
+            if why := output_problem(path):
+                return f"Its template {path} {why}"
+            if (path, digest) not in self._parsed:
+                self._parsed[path, digest] = self._syntax(path)
+            if self._parsed[path, digest]:
+                return self._parsed[path, digest]
+        return ""
+
+    def render(self, job: Job) -> Rendered:
+        """The prompt of one attempt."""
+        from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError
+        from jinja2.exceptions import SecurityError
+
+        context = context_of(job)
+        parts: dict[str, str] = {}
+        for role, path in job.spec.templates.items():
+            try:
+                parts[role] = self._jinja().get_template(path).render(context)
+            except TemplateSyntaxError as error:
+                raise _broken(
+                    f"{error.name or path}, line {error.lineno}: {error.message}", "template.syntax"
+                ) from error
+            except SecurityError as error:
+                raise _broken(
+                    f"{path}: {error}", "template.unsafe", "a template only reads what it is given"
+                ) from error
+            except TemplateNotFound as error:
+                raise _broken(f"{path} includes {error.name}, which does not exist", "template.none") from error
+            except TemplateError as error:
+                names = ", ".join(sorted(context))
+                hint = f"a template has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
+                what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
+                raise _broken(f"{path}: {what}", "template.undefined", hint) from error
+            except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+                raise _broken(f"{path}: {type(error).__name__}: {error}", "template.failed") from error
+        text = "\n\n".join(part.rstrip("\n") for part in parts.values()) + "\n"
+        if len(text) > LARGEST:
+            raise _broken(f"the prompt has {len(text)} characters, at most {LARGEST}", "template.long")
+        return Rendered(text, parts)
+
+    def _text(self, path: str) -> str:
+        key = (path, self._look(path))
+        if key not in self._texts:
+            try:
+                with open(os.path.join(self._root, path), encoding="utf-8") as file:
+                    self._texts[key] = file.read()
+            except (OSError, UnicodeDecodeError):
+                self._texts[key] = ""
+        return self._texts[key]
+
+    def _syntax(self, path: str) -> str:
+        from jinja2 import TemplateSyntaxError
+
+        try:
+            self._jinja().parse(self._text(path), name=path)
+        except TemplateSyntaxError as error:
+            return f"Its template {path} does not parse: line {error.lineno}: {error.message}"
+        return ""
+
+    def _jinja(self) -> ImmutableSandboxedEnvironment:
+        with self._lock:
+            if self._environment is None:
+                self._environment = self._made()
+        return self._environment
+
+    def _made(self) -> ImmutableSandboxedEnvironment:
+        import json
+
+        from jinja2 import FunctionLoader, StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        def load(name: str) -> tuple[str, str, Callable[[], bool]] | None:
+            path = normalise(name)
+            digest = self._look(path)
+            if not digest or output_problem(path) or path not in self._named:
+                return None  # what nobody names is in no fingerprint
+            return self._text(path), path, lambda: self._look(path) == digest
+
+        environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, loader=FunctionLoader(load)
+        )
+        environment.filters["fromjson"] = lambda text: json.loads(str(text))
+        return environment
+
+
+class Named:
+    """Things by name, and nothing else that a template could stumble over: a phase may be called `items`."""
+
+    __slots__ = ("_things",)
+
+    def __init__(self, things: Mapping[str, Any]) -> None:
+        self._things = things
+
+    def __getitem__(self, name: str) -> Any:
+        return self._things[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._things
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+
+class Part:
+    """What a template sees of a requirement: its text, or that of an output by name."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+
+    def __str__(self) -> str:
+        return str(self._given.text())
+
+    def __getitem__(self, name: str) -> str:
+        return str(self._given.named(name))
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its files are."""
+        return list(self._given.relative)
+
+
+def context_of(job: Job) -> dict[str, Any]:
+    """The names that a template has."""
+    spec = job.spec
+    context: dict[str, Any] = {
+        "id": spec.id,
+        "description": spec.description,
+        "contract": spec.contract,
+        "instructions": spec.instructions,
+        "acceptance": list(spec.acceptance),
+        "vars": Named(job.variables),
+        "inputs": Named({name: Part(given) for name, given in job.inputs.items()}),
+        "outputs": Named(dict(spec.outputs) or {str(n): path for n, path in enumerate(spec.produces)}),
+        "sources": Named({path: _Text(job.root, path) for path in job.sources}),
+    }
+    if spec.phase:
+        context |= {"unit": spec.unit, "phase": spec.phase, "iteration": max(spec.iteration, 1)}
+    if spec.item is not None:
+        context["item"] = spec.item
+    if spec.file:
+        context |= {"file": spec.file, "text": _Text(job.root, spec.file)}
+    if job.state:
+        context["state"] = _state(os.path.join(job.root, job.state))
+    return context
+
+
+class _Text:
+    """A file that is read only if a template shows it."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, root: str, path: str) -> None:
+        self._path = os.path.join(root, path)
+
+    def __str__(self) -> str:
+        with open(self._path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+def _state(path: str) -> Any:
+    """The state before, as JSON if it is; {} where there is none yet."""
+    import json
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return {}
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _broken(why: str, code: str, hint: str = "mend the template") -> UsageError:
+    return UsageError("Its prompt cannot be made", facts={"template": why}, hint=hint, code=code)

@@ -1,0 +1,239 @@
+"""The phase ledger of a unit, `phases/<unit>.json`: for each phase what its newest attempt came to, and those before.
+
+*Ran*, *verdict* and *applied* are three things: that a recipe did its work, what was said of it, and that the file that
+units hand on was changed by it. Derived from the plan's ledger; it can be deleted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from headway.core import events as ev
+from headway.core.fingerprint import reuse_key
+from headway.core.gates import open_gates, rejecting
+from headway.core.plan import ArtifactSpec, Phase, Pipeline
+from headway.core.state import Attempt, Completion, Failure, Output, State
+from headway.disk import Disk, make_folders, write_file
+
+FORMAT = 1
+TEXTS = ".headway/texts"
+"""Where prompts and responses are as files; their names are their sha256."""
+
+
+def pipelines_of(state: State, unit: str) -> list[Pipeline]:
+    """The pipelines that a unit goes through."""
+    found = []
+    for pipeline in state.settings.pipelines:
+        names = [phase.id for phase in pipeline.phases[:1]]
+        if any(f"{unit}/{name}" in state.artifacts for name in names):
+            found.append(pipeline)
+    return found
+
+
+def instances(state: State, unit: str, phase: Phase) -> list[ArtifactSpec]:
+    """What a phase of a unit is made as: once, or once for every round of its loop."""
+    single = state.artifacts.get(f"{unit}/{phase.id}")
+    if single is not None and not single.gathers:
+        return [single]
+    found: list[ArtifactSpec] = []
+    while (spec := state.artifacts.get(f"{unit}/{phase.id}~{len(found) + 1}")) is not None:
+        found.append(spec)
+    return found
+
+
+def unit_document(state: State, unit: str, *, seq: int = 0) -> dict[str, Any]:
+    """The phase ledger of a unit: phases that were never tried are not in it."""
+    pipelines = pipelines_of(state, unit)
+    phases: dict[str, Any] = {}
+    for pipeline in pipelines:
+        for phase in pipeline.phases:
+            entry = _phase(state, pipeline, phase, unit)
+            if entry is not None:
+                phases[phase.id] = entry
+    return {
+        "format": FORMAT,
+        "scene_id": unit,
+        "plan_id": state.plan_id,
+        "pipelines": [pipeline.name for pipeline in pipelines],
+        "seq": seq,
+        "phases": phases,
+    }
+
+
+def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[str, Any] | None:
+    rounds = instances(state, unit, phase)
+    attempts = [entry for spec in rounds for entry in _attempts(state, spec)]
+    tried = [spec for spec in rounds if _newest(state, spec) is not None]
+    if not tried:
+        return None
+    spec = tried[-1]
+    latest = _newest(state, spec)
+    assert latest is not None, "it was tried"
+    entry = attempts.pop()
+    entry["template_set"] = dict(spec.templates)
+    if isinstance(latest, Completion):
+        entry.update(_integrity(pipeline, spec, latest))
+    entry["verdict"] = _verdict(state, phase, unit, spec)
+    entry["applied"] = _applied(pipeline, spec, latest) if isinstance(latest, Completion) else None
+    note = state.prompts.get(spec.id)
+    own = [a for a in (*attempts, entry) if a["artifact"] == spec.id]
+    after = next((number for number, a in enumerate(own) if note is not None and a["seq"] > note.seq), None)
+    if note is not None and (after or after is None):  # at the first attempt that was made with it, if there is one
+        own[-1 if after is None else after]["prompt_update"] = {
+            "prompt_hash_prev": own[-1 if after is None else after - 1]["prompt_hash"],
+            "prompt_hash_new": None if after is None else own[after]["prompt_hash"],
+            "prompt_update_reason": note.reason,
+            "templates": [msgspec.to_builtins(change) for change in note.changes],
+            "at": note.at,
+            "by": note.by,
+        }
+    entry["attempts"] = attempts
+    return entry
+
+
+def _newest(state: State, spec: ArtifactSpec) -> Completion | Failure | None:
+    done = state.made.get(spec.id) or state.completed.get(spec.id)
+    failure = state.failed.get(spec.id)
+    if done is None or failure is None:
+        return done or failure
+    return failure if failure.seq > done.seq else done
+
+
+def _attempts(state: State, spec: ArtifactSpec) -> list[dict[str, Any]]:
+    """All attempts that are known, the newest last."""
+    found = [_entry(spec, attempt) for attempt in state.past.get(spec.id, ())]
+    newest = _newest(state, spec)
+    if newest is not None:
+        found.append(_entry(spec, newest))
+    return found
+
+
+def _entry(spec: ArtifactSpec, attempt: Attempt | Completion | Failure) -> dict[str, Any]:
+    ok = attempt.ok if isinstance(attempt, Attempt) else isinstance(attempt, Completion)
+    outputs: tuple[Output, ...] = attempt.left if isinstance(attempt, Failure) else attempt.outputs
+    names = {path: name for name, path in spec.outputs.items()}
+    answered = attempt.stdout if spec.templates else ""
+    text = next((o.digest for o in outputs if not o.path), "")
+    texts = {"prompt": attempt.prompt, "response": answered, "text": text}
+    artifacts = {name: f"{TEXTS}/{digest}" for name, digest in texts.items() if digest}
+    artifacts.update({names.get(o.path, o.path): o.path for o in outputs if o.path})
+    hashes = {name: digest for name, digest in texts.items() if digest}
+    hashes.update({names.get(o.path, o.path): o.digest for o in outputs if o.path})
+    return {
+        "artifact": spec.id,
+        "iteration": max(spec.iteration, 1),
+        "status": "success" if ok else "fail",
+        "timestamp": attempt.at,
+        "seq": attempt.seq,
+        "ran": getattr(attempt, "how", "made"),
+        "error": getattr(attempt, "error", "") or None,
+        "artifacts": artifacts,
+        "hashes": hashes,
+        "prompt_hash": attempt.prompt or None,
+    }
+
+
+def _integrity(pipeline: Pipeline, spec: ArtifactSpec, done: Completion) -> dict[str, Any]:
+    """What a phase was made from, as far as the next attempt is held against it."""
+    found: dict[str, Any] = {"template_hashes": dict(done.fp.templates)}
+    if pipeline.state and pipeline.state in done.fp.before:
+        found |= {"pre_state_path": pipeline.state, "pre_state_hash": done.fp.before[pipeline.state]}
+    return found
+
+
+def _verdict(state: State, phase: Phase, unit: str, spec: ArtifactSpec) -> dict[str, Any] | None:
+    """What was said of it: by the loop that it ends, by its gates, or by `verify`."""
+    if phase.repeat:
+        whole = f"{unit}/{phase.id}"
+        if whole in state.completed and whole not in state.failed:
+            return {"word": "pass", "by": phase.until}
+        return {"word": "fail", "by": phase.until} if whole in state.failed else None
+    done = state.made.get(spec.id) or state.completed.get(spec.id)
+    if spec.gates and done is not None:
+        evidence = state.evidence.get(spec.id, ())
+        word = "fail" if rejecting(spec, evidence, done) else "open" if open_gates(spec, evidence, done) else "pass"
+        return {"word": word, "by": ", ".join(gate.name for gate in spec.gates)}
+    return {"word": "pass", "by": "verify"} if done is not None and done.verified else None
+
+
+def _applied(pipeline: Pipeline, spec: ArtifactSpec, done: Completion) -> dict[str, Any] | None:
+    """That it changed what units hand on, and the key by which doing it twice does it once."""
+    across = [path for path in spec.modifies if path == pipeline.state or path in done.fp.before]
+    common = [path for path in across if path not in spec.produces and _is_common(pipeline, spec, path)]
+    if not common and not spec.effects:
+        return None
+    after = {output.path: output.digest for output in done.outputs}
+    return {
+        "at": done.at,
+        "idempotency_key": reuse_key(done.fp),
+        "files": {path: {"before": done.fp.before.get(path, ""), "after": after.get(path, "")} for path in common},
+    }
+
+
+def _is_common(pipeline: Pipeline, spec: ArtifactSpec, path: str) -> bool:
+    """Whether a file belongs to all units and not to this one."""
+    phase = pipeline.phase(spec.phase)
+    return path == pipeline.state or (phase is not None and path in phase.outputs.values())
+
+
+# Files.
+
+
+def touched(state: State, records: Iterable[ev.Record]) -> set[str]:
+    """Units whose phase ledger these events change."""
+    if not state.units:
+        return set()
+    found: set[str] = set()
+    for record in records:
+        event: Any = record.event
+        if isinstance(event, ev.PlanReset) and not event.ids:
+            found.update(unit for expansion in state.units.values() for unit in expansion.units)
+        ids = [getattr(event, "id", "")] if isinstance(getattr(event, "id", None), str) else []
+        ids += [*getattr(event, "ids", ()), *getattr(event, "removed", ())]
+        ids += [a for change in getattr(event, "changes", ()) for a in change.artifacts]
+        found.update(a.rpartition("/")[0] for a in ids if "/" in a)
+    return {unit for unit in found if unit and not unit.endswith(":*")}
+
+
+def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
+    """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
+    for unit in units:
+        document = unit_document(state, unit, seq=seq) if pipelines_of(state, unit) else {"phases": {}}
+        path = os.path.join(home, f"{unit}.json")
+        if os.path.isfile(path) and _owner(path) not in ("", state.plan_id):
+            path = os.path.join(home, f"{unit}@{state.plan_id}.json")
+        if document["phases"]:
+            make_folders(disk, os.path.dirname(path))
+            write_file(disk, path, [msgspec.json.format(msgspec.json.encode(document), indent=2), b"\n"], durable=False)
+        else:
+            with suppress(FileNotFoundError):
+                os.remove(path)
+    make_folders(disk, home)
+    write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
+
+
+def reflected(home: str, plan_id: str) -> int | None:
+    """The newest event of a plan that the files reflect; None if nobody knows."""
+    try:
+        with open(_head(home, plan_id), encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _head(home: str, plan_id: str) -> str:
+    return os.path.join(home, f".{plan_id}.seq")
+
+
+def _owner(path: str) -> str:
+    """The plan whose unit a file is about; "" if it cannot be told."""
+    try:
+        with open(path, "rb") as file:
+            return str(msgspec.json.decode(file.read()).get("plan_id", ""))
+    except (OSError, msgspec.DecodeError, AttributeError):
+        return ""

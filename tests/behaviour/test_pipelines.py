@@ -1,0 +1,601 @@
+"""Units go through phases: they expand, loop, come and go, and what was made with which prompt is on record."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from headway import Plan, QuotaExhausted
+from headway.core.events import RecipeChanged, UnitExpanded
+from tests.behaviour.scenes import Book
+
+PHASES = ("plan", "preflight", "continuity_pack", "write", "repair~1", "state_repair~1", "lint~1", "apply")
+
+
+@pytest.fixture
+def book(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Book:
+    """Two scenes, eight phases, nothing made yet."""
+    return Book(tmp_path / "book", capsys)
+
+
+def unit(name: str, *phases: str) -> list[str]:
+    return [f"{name}/{phase}" for phase in phases or PHASES]
+
+
+def test_sbf_37_stop_after_write_and_resume_at_repair(book: Book) -> None:
+    """Nothing before the phase that failed is done again, and nothing after it is left out."""
+    book.stop_at("s1/repair~1")
+    stopped = book.go()
+    assert (stopped["status"], list(stopped["failed"])) == ("failed", ["s1/repair~1"])
+    assert book.calls()[-2:] == ["s1/write", "s1/repair~1"]
+    book.stop_at("")
+    assert book.go("--resume")["status"] == "completed"
+    assert book.calls() == [*unit("s1", "repair~1", "state_repair~1", "lint~1", "apply"), *unit("s2")]
+
+
+def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(book: Book) -> None:
+    """The refusal names template, phases, units and cost, and makes nothing; permission is on record."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.calls()
+    book.stop_at("")
+    book.prompt("write", "write better {{ unit }}")
+    refused = book.do("run")
+    assert refused.code == 3
+    assert "prompts/write.md changed" in refused.out
+    assert "phase write of 2 units (s1, s2)" in refused.out
+    assert "11 artifacts at most" in refused.out
+    assert "--resume-allow-prompt-change" in refused.out
+    assert book.calls() == []
+    asked = book.go()
+    assert [(d["code"], d["artifacts"]) for d in asked["decisions"]] == [("prompt_changed", ["s1/write", "s2/write"])]
+    assert asked["prompts"][0]["phases"] == ["write"]
+
+    went_on = book.go("--resume-allow-prompt-change", "the old one was dull")
+    assert went_on["status"] == "completed"
+    assert "s1/write" in went_on["made"]
+    assert "s1/plan" in went_on["kept"]
+    (changed,) = [r.event for r in book.history("book") if isinstance(r.event, RecipeChanged)]
+    assert (changed.reason, changed.changes[0].template) == ("the old one was dull", "phase: prompts/write.md")
+    update = book.json(".headway/phases/s1.json")["phases"]["write"]["prompt_update"]
+    assert update["prompt_update_reason"] == "the old one was dull"
+    assert update["prompt_hash_prev"] != update["prompt_hash_new"]
+
+
+def test_sbf_37_a_deleted_output_is_restored_and_one_that_cannot_be_is_made_again_with_all_after_it(book: Book) -> None:
+    """Recorded hashes decide, not existence."""
+    book.go()
+    book.calls()
+    (book.root / "work/s1/card.json").unlink()
+    assert book.go()["restored"] == ["s1/plan"]
+    assert book.calls() == []
+    (book.root / "work/s1/card.json").unlink()
+    for blob in (book.root / ".headway/blobs").rglob("*"):
+        if blob.is_file():
+            blob.unlink()
+    again = book.go()
+    assert again["status"] == "completed"
+    assert "s1/plan" in again["made"]
+
+
+def test_sbf_32_what_a_phase_reads_is_what_the_phase_before_it_last_wrote(book: Book) -> None:
+    """Repair and state repair succeeded, lint did not: the next round pairs new prose with a new patch."""
+    book.needs(s1=2)
+    assert book.go()["status"] == "completed"
+    report, prose = book.json("work/s1/report.json"), book.read("work/s1/prose.md")
+    assert report["words"] == len(prose.split()) == report["patch"]["words"]
+    book.prompt("repair", "more words in repair {{ unit }}")
+    again = book.go()
+    assert again["status"] == "completed"
+    report, prose = book.json("work/s1/report.json"), book.read("work/s1/prose.md")
+    assert "more words" in prose
+    assert report["words"] == len(prose.split()) == report["patch"]["words"]
+
+
+def test_sbf_33_after_a_prompt_change_every_phase_behind_it_is_judged_again(book: Book) -> None:
+    """Made, or kept because its inputs came out the same; none merely because it once succeeded."""
+    book.go()
+    book.calls()
+    book.prompt("write", "write once more {{ unit }}")
+    book.go()
+    assert book.calls()[:5] == unit("s1", "write", "repair~1", "state_repair~1", "lint~1", "apply")
+    book.prompt("plan", "plan {{ unit }}\n{# nobody sees this #}")
+    ran = book.go()
+    assert {a for a in ran["made"] if a.startswith("s1/")} == {"s1/plan"}
+    assert ran["reasons"]["s1/plan"]["code"] == "prompt_changed"
+
+
+@pytest.mark.parametrize("path", ["work/s1/prose.md", "work/s1/patch.json"])
+def test_sbf_34_edited_prose_or_patch_is_detected_and_needs_force_resume(book: Book, path: str) -> None:
+    """The edit is neither overwritten nor believed without a word; with it, it is what the next phases read."""
+    book.stop_at("s1/lint~1")
+    book.go()
+    book.stop_at("")
+    (book.root / path).write_text('{"unit": "s1", "words": 1}')
+    held = book.do("run")
+    assert held.code == 3
+    assert "edited" in held.out
+    assert book.read(path) == '{"unit": "s1", "words": 1}'
+    book.calls()
+    forced = book.go("--force-resume")
+    assert forced["status"] == "completed"
+    assert set(forced["accepted"]) <= {"s1/repair~1", "s1/state_repair~1"}
+    assert book.calls()[0] == "s1/lint~1" if "patch" in path else "s1/repair~1" not in book.calls()
+
+
+def test_sbf_35_a_retry_updates_the_phase_in_place_and_keeps_the_attempts_behind_it(book: Book) -> None:
+    """One entry per phase; the failed attempt is not lost."""
+    book.stop_at("s1/write")
+    book.go()
+    failed = book.json(".headway/phases/s1.json")["phases"]["write"]
+    assert (failed["status"], failed["attempts"]) == ("fail", [])
+    book.stop_at("")
+    book.go()
+    entry = book.json(".headway/phases/s1.json")["phases"]["write"]
+    assert (entry["status"], [a["status"] for a in entry["attempts"]]) == ("success", ["fail"])
+
+
+def test_the_phase_ledger_has_the_shape_of_the_seed(book: Book) -> None:
+    """Artifacts by name, prompt hash, template set, state before; ran, verdict and applied apart."""
+    book.go()
+    ledger = book.json(".headway/phases/s1.json")
+    assert ledger["scene_id"] == "s1"
+    assert list(ledger["phases"]) == [phase.removesuffix("~1") for phase in PHASES]
+    write, lint, apply = (ledger["phases"][name] for name in ("write", "lint", "apply"))
+    assert write["status"] == "success"
+    assert write["artifacts"]["prose"] == "work/s1/prose.md"
+    assert set(write["artifacts"]) == {"prompt", "prose", "state_patch"}
+    assert write["template_set"] == {"system": "prompts/system.md", "phase": "prompts/write.md"}
+    assert book.read(write["artifacts"]["prompt"]) == "You write.\n\nwrite s1\n"
+    assert (write["pre_state_path"], len(write["pre_state_hash"])) == ("state.json", 64)
+    assert (lint["verdict"]["word"], write["applied"], lint["applied"]) == ("pass", None, None)
+    assert apply["applied"]["idempotency_key"]
+    assert apply["applied"]["files"]["state.json"]["before"] == write["pre_state_hash"]
+    shown = book.do("phases", "s1", "--json").json
+    assert shown["phases"] == ledger["phases"]
+    assert "verdict pass" in book.do("phases", "s1").out
+    assert book.do("phases", "s9").code == 2
+
+
+def test_a_phase_ledger_can_be_deleted(book: Book) -> None:
+    """It is a projection: nothing depends on it, and it comes back."""
+    book.go()
+    for path in (book.root / ".headway/phases").iterdir():
+        path.unlink()
+    (book.root / ".headway/phases").rmdir()
+    assert book.go()["made"] == []
+    book.prompt("write", "again {{ unit }}")
+    book.go()
+    assert list(book.json(".headway/phases/s2.json")["phases"]) == [phase.removesuffix("~1") for phase in PHASES]
+
+
+def test_phase_ledgers_of_a_run_that_was_killed_are_caught_up_with(book: Book) -> None:
+    """What happened while nobody could write them is read from the ledger."""
+    book.go()
+    head = book.root / ".headway/phases/.book.seq"
+    (book.root / ".headway/phases/s1.json").unlink()
+    head.write_text("3")
+    book.go("s2", "--rerun-from", "apply")
+    assert book.json(".headway/phases/s1.json")["phases"]["apply"]["status"] == "success"
+
+
+def test_units_come_from_an_artifact_and_the_expansion_is_an_event(book: Book) -> None:
+    """With the digest of what caused it; replaying the ledger asks nobody."""
+    assert "s1/plan" in book.go()["made"]
+    expanded = [r.event for r in book.history("book") if isinstance(r.event, UnitExpanded)]
+    assert [event.units for event in expanded] == [(), ("s1", "s2")]
+    assert all(event.cause for event in expanded)
+    (book.root / "outline.json").unlink()
+    (book.root / "idea.json").unlink()
+    assert "s2/apply" in book.load("book").state.artifacts
+
+
+def test_status_shows_units_by_phases(book: Book) -> None:
+    """In words and as JSON."""
+    book.stop_at("s2/write")
+    book.go()
+    text = book.do("status").out
+    assert "scene: 2 units × plan, preflight, continuity_pack, write" in text
+    units = book.do("status", "--json").json["pipelines"]["scene"]["units"]
+    assert {phase: found["status"] for phase, found in units["s1"].items()} == dict.fromkeys(
+        [phase.removesuffix("~1") for phase in PHASES], "complete"
+    )
+    assert units["s2"]["write"]["status"] == "failed"
+
+
+def test_a_loop_is_gone_round_until_it_passes(book: Book) -> None:
+    """Each round reads what the one before it wrote; what stands for the phase is the last."""
+    book.needs(s1=3)
+    assert book.go()["status"] == "completed"
+    assert [a for a in book.calls() if a.startswith("s1/lint")] == unit("s1", "lint~1", "lint~2", "lint~3")
+    state = book.load("book").state
+    assert state.artifacts["s1/repair"].requires == ("s1/repair~3",)
+    assert state.completed["s1/repair"].outputs == state.completed["s1/repair~3"].outputs
+    assert book.go()["made"] == []
+
+
+def test_a_loop_that_passes_earlier_than_before_is_cut_short(book: Book) -> None:
+    """The rounds that are not needed any more are removed, by event, and never made."""
+    book.needs(s1=3)
+    book.go()
+    book.calls()
+    book.needs()
+    book.prompt("repair", "repair anew {{ unit }}")
+    assert book.go()["status"] == "completed"
+    assert [a for a in book.calls() if a.startswith("s1/lint")] == ["s1/lint~1"]
+    assert "s1/lint~2" not in book.load("book").state.artifacts
+    assert book.read("work/s1/prose.md").count("repair anew") == 1
+    assert book.go()["made"] == []
+
+
+def test_a_loop_that_never_passes_fails_after_its_times(book: Book) -> None:
+    """It ran, and its verdict is another matter; only its own unit, and what follows, is blocked."""
+    book.needs(s1=9)
+    ran = book.go()
+    assert (ran["status"], list(ran["failed"])) == ("failed", ["s1/lint"])
+    assert "was not true after 3 rounds" in ran["failed"]["s1/lint"]
+    assert "s1/apply" in ran["blocked"]
+    lint = book.json(".headway/phases/s1.json")["phases"]["lint"]
+    assert (lint["status"], lint["iteration"], lint["verdict"]["word"]) == ("success", 3, "fail")
+    book.needs()
+    book.prompt("repair", "repair well {{ unit }}")
+    assert book.go("--prompt-change", "it did not pass")["status"] == "completed"
+
+
+def essays(tmp_path: Path, capsys: pytest.CaptureFixture[str], units: int) -> Book:
+    """Independent units with two phases, whose recipes are their prompts."""
+    book = Book(tmp_path / "essays", capsys)
+    names = ", ".join(f"s{n}" for n in range(1, units + 1))
+    book.file.write_text(
+        f"id: book\ngoal: g\npipelines:\n  essay:\n    units: [{names}]\n    phases:\n"
+        "      write: {make: 'tasks.py:echo', templates: prompts/write.md, outputs: {prose: 'work/{unit}/prose.md'}}\n"
+        "      polish:\n"
+        "        {make: 'tasks.py:echo', templates: prompts/repair.md, outputs: {prose: 'work/{unit}/prose.md'}}\n"
+    )
+    echo = "def echo(ctx):\n    note(ctx)\n    return ''.join(i.text() for i in ctx.inputs.values()) + ctx.prompt\n"
+    (book.root / "tasks.py").write_text(f"{book.read('tasks.py')}\n\n{echo}")
+    return book
+
+
+def test_trying_a_prompt_on_some_units_and_going_back_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others stay undecided; the old outputs are back byte for byte, and nothing is made."""
+    book = essays(tmp_path, capsys, 5)
+    book.stop_at("s5/polish")
+    book.go()
+    before = {n: book.read(f"work/s{n}/prose.md") for n in range(1, 5)}
+    book.prompt("write", "try {{ unit }}")
+    tried = book.go("s1", "s3", "--prompt-change", "a try")
+    assert sorted(tried["made"]) == ["s1/polish", "s1/write", "s3/polish", "s3/write"]
+    assert "try s1" in book.read("work/s1/prose.md")
+    assert book.go("s2")["status"] == "refused"
+    book.prompt("write", "write {{ unit }}")
+    book.stop_at("")
+    book.calls()
+    back = book.go()
+    assert (back["made"], sorted(back["reused"])) == (["s5/polish"], sorted(tried["made"]))
+    assert {n: book.read(f"work/s{n}/prose.md") for n in range(1, 5)} == before
+    assert book.calls() == ["s5/polish"]
+
+
+def test_prompt_changes_can_be_followed_or_refused_by_the_plan(book: Book) -> None:
+    """follow never asks; refuse asks even after a run that completed."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.stop_at("")
+    book.edit("goal: ", "prompt_changes: follow\ngoal: ")
+    book.prompt("write", "follow {{ unit }}")
+    assert book.go()["status"] == "completed"
+    book.edit("prompt_changes: follow", "prompt_changes: refuse")
+    book.prompt("write", "refuse {{ unit }}")
+    assert book.go()["status"] == "refused"
+    assert book.go("--prompt-change", "on purpose")["status"] == "completed"
+
+
+def test_a_missing_template_of_finished_work_is_asked_about(book: Book) -> None:
+    """It is a change like any other, and never passed over."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.stop_at("")
+    (book.root / "prompts/write.md").unlink()
+    refused = book.do("run")
+    assert (refused.code, "prompts/write.md is missing" in refused.out) == (3, True)
+    failed = book.go("--prompt-change", "it is gone")
+    assert "prompts/write.md does not exist" in failed["failed"]["s1/write"]
+
+
+def test_rerun_from_a_phase_makes_it_and_all_after_it_anew(book: Book) -> None:
+    """For all units, or for those that are named."""
+    book.go()
+    book.calls()
+    book.go("s2", "--rerun-from", "repair")
+    assert book.calls() == unit("s2", "repair~1", "state_repair~1", "lint~1", "apply")
+    book.go("--rerun-from", "apply")
+    assert [a for a in book.calls() if not a.endswith("/apply")] == []
+    book.go("--rerun-all")
+    assert set(book.calls()) == {*unit("s1"), *unit("s2")}
+
+
+def test_an_override_of_one_unit_touches_that_unit_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Per unit, and for all units alike."""
+    book = essays(tmp_path, capsys, 3)
+    book.go()
+    book.calls()
+    book.prompt("special", "special {{ unit }}")
+    book.edit("    phases:\n", "    overrides: {s2: {write: {phase: prompts/special.md}}}\n    phases:\n")
+    book.go()
+    assert book.calls() == ["s2/write", "s2/polish"]
+    assert "special s2" in book.read("work/s2/prose.md")
+    book.edit("{s2: {write: {phase: prompts/special.md}}}", "{'*': {write: {system: prompts/special.md}}}")
+    book.go()
+    assert {a for a in book.calls() if a.endswith("/write")} == unit_set("write", 3)
+
+
+def unit_set(phase: str, count: int) -> set[str]:
+    return {f"s{n}/{phase}" for n in range(1, count + 1)}
+
+
+def test_units_that_vanish_are_removed_and_their_files_are_listed(book: Book) -> None:
+    """By event; nothing is deleted until somebody says so, and what somebody wrote never is."""
+    book.outline(3)
+    book.go()
+    (book.root / "work/s3/pack.md").write_text("mine")
+    book.outline(2)
+    ran = book.do("run")
+    assert ran.code == 0
+    assert "gc --outputs" in ran.out
+    assert "s3/apply" not in book.load("book").state.artifacts
+    assert book.read("work/s3/prose.md")
+    listed = book.do("gc", "--outputs", "--dry-run").out
+    assert "work/s3/prose.md" in listed
+    assert "work/s3/pack.md" not in listed
+    assert book.do("gc", "--outputs").code == 0
+    assert not (book.root / "work/s3/prose.md").exists()
+    assert book.read("work/s3/pack.md") == "mine"
+    assert not (book.root / ".headway/phases/s3.json").exists()
+
+
+def test_a_unit_that_comes_in_between_is_made_and_what_follows_it_is_judged_by_its_state(book: Book) -> None:
+    """In the order of the outline, whatever order they were made in."""
+    book.go()
+    book.outline(["s1", "new", "s2"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "new", "s2"]
+    assert book.go()["made"] == []
+
+
+def test_a_state_that_somebody_changed_refuses_until_it_is_decided(book: Book) -> None:
+    """Compared with what it was made from; going on over it is on record."""
+    book.stop_at("s1/repair~1")
+    book.go()
+    book.stop_at("")
+    (book.root / "state.json").write_text('{"applied": ["ghost"], "words": 5}')
+    refused = book.do("run")
+    assert refused.code == 3
+    assert "another state" in refused.out
+    assert "--force-resume" in refused.out
+    book.calls()
+    assert book.go("--force-resume")["status"] == "completed"
+    assert book.calls()[0] == "s1/repair~1"
+    assert any("--force-resume" in getattr(r.event, "reason", "") for r in book.history("book"))
+
+
+def test_the_state_after_later_units_is_no_mismatch_of_an_earlier_one(book: Book) -> None:
+    """And resuming never applies twice."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.stop_at("")
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
+    book.go("s1", "--rerun-from", "apply")
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
+
+
+def test_an_edited_state_is_asked_about(book: Book) -> None:
+    """It is the newest apply's output; nobody touches it meanwhile."""
+    book.go()
+    (book.root / "state.json").write_text('{"applied": [], "words": 1}')
+    held = book.do("run")
+    assert (held.code, "s2/apply" in held.out) == (3, True)
+    assert book.json("state.json") == {"applied": [], "words": 1}
+
+
+def test_reset_of_a_unit_with_an_archive(book: Book) -> None:
+    """The archive holds what was made and the phase ledger, verified before anything is removed."""
+    book.go()
+    prose = book.read("work/s2/prose.md")
+    done = book.do("reset", "s2", "--archive", "--json").json
+    with tarfile.open(book.root / done["archive"]) as tar:
+        member = tar.extractfile("work/s2/prose.md")
+        assert member is not None
+        assert member.read().decode() == prose
+        ledger = tar.extractfile(".headway/phases/s2.json")
+        assert ledger is not None
+        assert "write" in json.load(ledger)["phases"]
+    assert not (book.root / "work/s2/prose.md").exists()
+    assert not (book.root / ".headway/phases/s2.json").exists()
+    assert (book.root / "work/s1/prose.md").exists()
+    book.calls()
+    assert book.go()["reused"] == []
+    assert book.calls() == unit("s2")
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
+
+
+def test_reset_of_a_pipeline_leaves_the_rest(book: Book) -> None:
+    """Nothing of its units is resumed from."""
+    book.go()
+    book.calls()
+    assert book.do("reset", "scene").code == 0
+    assert not list((book.root / ".headway/phases").glob("*.json"))
+    ran = book.go()
+    assert "outline" in ran["kept"]
+    assert set(book.calls()) == {*unit("s1"), *unit("s2")}
+
+
+@pytest.mark.parametrize(
+    ("outline", "problem"),
+    [
+        ({"scenes": []}, "matches nothing"),
+        ({"chapters": []}, "there is no scenes"),
+        ({"scenes": [{"id": 7}]}, "named by text"),
+        ({"scenes": [{"id": "../x"}]}, "cannot name a unit"),
+        ({"scenes": [{"id": "a"}, {"id": "a"}]}, "twice"),
+        ({"scenes": [{"id": f"u{n}"} for n in range(51)]}, "max says 50"),
+    ],
+)
+def test_an_outline_that_names_no_proper_units_fails_where_it_is_read(
+    book: Book, outline: object, problem: str
+) -> None:
+    """The units fail, with the reason; nothing was written outside, and a better outline goes on."""
+    (book.root / "idea.json").write_text(json.dumps(outline))
+    ran = book.go()
+    assert list(ran["failed"]) == ["scene:*"]
+    assert problem in ran["failed"]["scene:*"]
+    book.outline(1)
+    assert book.go()["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{{ unit", "does not parse"),
+        ("{{ nobody }}", "'nobody' is undefined"),
+        ("{{ inputs.lint }}", "undefined"),
+        ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{% include 'prompts/none.md' %}", "does not exist"),
+        ("{% include '/etc/passwd' %}", "/etc/passwd"),
+        ("{% for n in range(9999999) %}{{ n }}{% endfor %}", "Range too big"),
+    ],
+)
+def test_a_template_that_is_wrong_fails_its_artifact_with_the_reason(book: Book, text: str, problem: str) -> None:
+    """No recipe is called with half a prompt."""
+    book.prompt("write", text)
+    ran = book.go()
+    assert problem in ran["failed"]["s1/write"]
+    assert "s1/write" not in book.calls()
+
+
+def test_an_included_template_belongs_to_the_prompt(book: Book) -> None:
+    """Changing it is a change of the prompt."""
+    book.prompt("part", "a part")
+    book.prompt("write", "write {{ unit }} {% include 'prompts/part.md' %}")
+    book.go()
+    book.prompt("part", "another part")
+    assert book.go()["reasons"]["s1/write"]["subject"] == "prompts/part.md"
+    assert "another part" in book.read("work/s1/prose.md")
+
+
+def test_a_required_output_that_was_not_written_fails_and_an_optional_one_does_not(book: Book) -> None:
+    """preflight need not write its snapshot; write must write its patch."""
+    (book.root / "tasks.py").write_text(
+        book.read("tasks.py").replace(', "state_patch": {"unit"', ', "prose2": {"unit"')
+    )
+    ran = book.go()
+    assert "s1/preflight" in ran["made"]
+    assert "s1/write" in ran["failed"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("[repair, state_repair, lint]", "[repair, lint]", "repeat must name the phases up to it"),
+        ("until: 'report.status == \"pass\"'", "until: 'import os'", "is not a condition"),
+        ("until: 'report.status == \"pass\"'", "until: 'nothing.status'", "none of its outputs"),
+        ("      lint:", "      write:", "given twice"),
+        ("items: 'scenes[*].id'", "items: 'scenes[id'", "is not a path"),
+        ("from: outline", "from: outlin", "did you mean outline?"),
+        ("units: {from: outline, items: 'scenes[*].id', max: 50}", "units: ['../x']", "cannot name a unit"),
+        ("requires_outputs: [patch]", "requires_outputs: [path]", "did you mean patch?"),
+        ("work/{unit}/card.json", "../{unit}/card.json", "outside the project"),
+        ("'scene:*/apply'", "'scene:*/appl'", "is not in the plan"),
+        ("    state: state.json\n", "", "reads a state that nobody names"),
+    ],
+)
+def test_a_pipeline_that_cannot_be_is_refused_with_its_line(book: Book, before: str, after: str, problem: str) -> None:
+    """At load, before anything is made."""
+    book.edit(before, after)
+    done = book.do("run")
+    assert done.code == 2
+    assert problem in done.err
+    assert "line " in done.err
+    assert book.calls() == []
+
+
+def test_an_exhausted_quota_pauses_and_says_where_and_until_when(tmp_path: Path) -> None:
+    """Nothing has failed; the next run goes on at the phase that had to stop."""
+    plan = Plan("quota", id="quota", project=tmp_path)
+    pipeline = plan.pipeline("docs", units=["a", "b"], order="sequential")
+    left = [1]
+
+    @pipeline.phase(outputs={"label": "{unit}.txt"})
+    def label(ctx: object) -> str:
+        if not left:
+            raise QuotaExhausted("slow down", retry_after=60)
+        left.pop()
+        return "fine"
+
+    paused = plan.run(check=False, jobs=1)
+    assert (paused.exit_code, paused.failed) == (75, {})
+    assert paused.paused is not None
+    assert (paused.paused.code, paused.paused.artifact) == ("quota", "b/label")
+    assert paused.paused.until
+    left.append(1)
+    assert plan.run().made == ["b/label"]
+
+
+def test_a_command_that_exits_75_pauses_the_run_and_status_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the seconds that it asks for on stderr."""
+    book = Book(tmp_path / "cmd", capsys)
+    book.file.write_text(
+        "id: cmd\ngoal: g\npipelines:\n  p:\n    units: [a]\n    phases:\n      ask:\n"
+        "        run: 'echo \"Retry-After: 30\" >&2; exit 75'\n        outputs: {x: '{unit}.txt'}\n"
+    )
+    assert book.do("run").code == 75
+    paused = book.do("status", "--json").json["paused"]
+    assert (paused["code"], paused["unit"], paused["phase"]) == ("quota", "a", "ask")
+    assert paused["until"]
+    assert "Paused at a/ask: quota, until" in book.do("status").out
+
+
+def test_files_are_units_and_a_changed_file_touches_its_unit_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The prompt of a command is a file; new files are new units."""
+    book = Book(tmp_path / "docs", capsys)
+    (book.root / "docs").mkdir()
+    for name in ("a", "b"):
+        (book.root / f"docs/{name}.md").write_text(f"text of {name}")
+    (book.root / "prompts/label.md").write_text("Label {{ unit }}: {{ text }}\n")
+    book.file.write_text(
+        "id: labels\ngoal: g\nartifacts:\n  all: {requires: ['docs:*/label'], produces: all.json,"
+        " run: 'cp {inputs[docs:*/label]} {output}'}\n"
+        "pipelines:\n  docs:\n    units: {files: 'docs/*.md'}\n    phases:\n      label:\n"
+        "        run: 'cat {prompt} > {output}; test -f \"$HEADWAY_PROMPT\"'\n"
+        "        templates: prompts/label.md\n        outputs: {label: 'labels/{unit}.txt'}\n"
+    )
+    assert set(book.go()["made"]) == {"a/label", "b/label", "all"}
+    assert book.read("labels/a.txt") == "Label a: text of a\n"
+    assert book.go()["made"] == []
+    (book.root / "docs/b.md").write_text("other text")
+    (book.root / "docs/c.md").write_text("text of c")
+    assert set(book.go()["made"]) == {"b/label", "c/label", "all"}
+    (book.root / "docs/a.md").unlink()
+    assert book.go()["made"] == ["all"]
+    assert book.json("all.json").keys() == {"b", "c"}
+
+
+def test_shared_state_is_handed_on_in_order_even_when_units_are_independent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever runs at once, each unit finds what the one before it left."""
+    book = Book(tmp_path / "wide", capsys, units=4, order="independent")
+    book.needs(s1=2, s3=3)
+    assert book.go("-j", "8")["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2", "s3", "s4"]
+    assert book.go()["made"] == []
