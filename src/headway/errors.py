@@ -74,13 +74,13 @@ class PlanInvalid(UsageError):
 
     code = "plan.invalid"
 
-    def __init__(self, problems: Sequence[object], *, where: str = "") -> None:
+    def __init__(self, problems: Sequence[object], *, where: str = "", hint: str = "") -> None:
         self.problems = list(problems)
         count = len(self.problems)
         noun = "problem" if count == 1 else "problems"
         super().__init__(
             f"{where or 'The plan'} has {count} {noun}",
-            hint=f"correct {'it' if count == 1 else 'them'} and run the command again",
+            hint=hint or f"correct {'it' if count == 1 else 'them'} and run the command again",
         )
 
     def __str__(self) -> str:

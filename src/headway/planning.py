@@ -14,8 +14,8 @@ from headway.core import commands as cmd
 from headway.core.approval import is_open, plan_hash
 from headway.core.difference import compare_plans
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import Approval
-from headway.engine.planners import PlanFailure, Planner, as_patch, change_of
+from headway.core.state import Approval, State
+from headway.engine.planners import Patch, PlanFailure, Planner, as_patch, change_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.plan_keys import ARTIFACT_KEYS
 from headway.project import Project
@@ -74,15 +74,17 @@ class Planning:
 
     # Replanning.
 
-    def replan(self, plan_id: str, answer: Any, *, reason: str, drop: Sequence[str] = ()) -> SavedExecution:
-        """Make a whole plan, or a patch, the next version."""
+    def replan(
+        self, plan_id: str, answer: Any, *, reason: str, drop: Sequence[str] = (), parent: int | None = None
+    ) -> SavedExecution:
+        """Make a whole plan, or a patch, the next version. `parent`: the one it was drawn up for, if not the newest."""
         state = self._project.show(plan_id).state
         patch = as_patch(answer, state)
         if patch is None:
             raise UsageError("There is nothing to replan with", hint="--plan FILE", code="replan.shape")
         command = cmd.Replan(
             change=change_of(patch, reason),
-            parent=state.version,
+            parent=state.version if parent is None else parent,
             reason=reason or patch.reason,
             drop=(*patch.drop, *drop),
         )
@@ -104,7 +106,8 @@ class Planning:
             patch = as_patch(answer, state)
             if patch is not None:
                 said = patch.reason or f"failed: {', '.join(failed)}"
-                self.replan(plan_id, patch, reason=said)
+                _refuse_bounds(patch, state)
+                self.replan(plan_id, patch, reason=said, parent=state.version)
                 return True
             problem = "the planner had nothing to offer"
         except HeadwayError as error:
@@ -169,6 +172,17 @@ class Planning:
         except HeadwayError:
             return None
         return then.proposal if plan_hash(then.state) == approval.hash else None
+
+
+def _refuse_bounds(patch: Patch, state: State) -> None:
+    """A planner that runs ask does not decide how often it is asked, nor that nobody need approve."""
+    wanted, now = patch.settings, state.settings
+    if wanted is not None and (wanted.replan, wanted.approval) != (now.replan, now.approval):
+        raise UsageError(
+            "A planner may not change replan or approval",
+            hint="keep both as they were in the plan it was given",
+            code="replan.bounds",
+        )
 
 
 def read_fields(artifact_id: str, pairs: Mapping[str, str]) -> dict[str, Any]:

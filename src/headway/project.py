@@ -355,9 +355,9 @@ class Project:
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
-        proposal = Proposal(path=name, source=source, blob=blob)
+        proposal = Proposal(path=name, source=source, blob=blob, problems=self._lost(plan, problems))
         before = existing.state.proposal if existing else None
-        if before and not fresh and (before.path, before.blob) == (proposal.path, proposal.blob):
+        if before and not fresh and msgspec.structs.replace(before, source=source) == proposal:
             return folder, existing, None
         command: Command
         if existing is None:
@@ -368,6 +368,14 @@ class Project:
             command = TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
             _refuse(existing.state, command)
         return folder, existing, command
+
+    def _lost(self, plan: PlanSpec, problems: Sequence[Problem]) -> tuple[str, ...]:
+        """Problems of a proposal that the plan, as it is kept, does not show: the reader left out what is wrong."""
+        if not problems:
+            return ()
+        kept = msgspec.structs.replace(plan, artifacts=tuple({spec.id: spec for spec in plan.artifacts}.values()))
+        shown = {(p.code, p.artifact, p.key) for p in self.check(kept)}
+        return tuple(str(p)[:500] for p in problems if (p.code, p.artifact, p.key) not in shown)[:20]
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""
@@ -578,8 +586,9 @@ class Project:
         """Claims of a run that was killed hold nobody up: whoever finds it gone gives them back."""
         state = known or writer.catch_up()
         dead = folder.dead_claims(state) if state is not None else ()
-        if dead:
-            writer.execute(ReleaseArtifacts(ids=dead, reason=DEAD), by=self.by)
+        if dead and state is not None:  # each by its token: what somebody has claimed since then stays theirs
+            gone = [ReleaseArtifacts(ids=(a,), reason=DEAD, token=state.claims[a].seq) for a in dead]
+            writer.execute_all(gone, by=self.by)
 
     def _without_dead(self, folder: PlanFolder, found: SavedExecution | None) -> SavedExecution | None:
         """A plan as it is once the claims of a dead run are given back. Writes nothing."""

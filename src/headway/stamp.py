@@ -56,7 +56,9 @@ def _asked(words: "list[str]") -> "tuple[str, bool] | None":
     while rest:
         word = rest.pop(0)
         if word in WITH_VALUE and rest:
-            rest.pop(0)
+            number = rest.pop(0)
+            if not (number.isascii() and number.isdigit() and int(number)):
+                return None  # the full parser complains
         elif word == "--plan" and rest:
             plan = rest.pop(0)
         elif word == "--json":

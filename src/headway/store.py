@@ -279,11 +279,12 @@ class PlanFolder:
     def dead_claims(self, state: State) -> tuple[str, ...]:
         """Artifacts that a run has claimed which is not there any more: nobody holds the plan's run lock."""
         held = tuple(artifact_id for artifact_id, claim in state.claims.items() if claim.run)
-        lock = self.run_lock()
-        if not held or not lock.acquire(wait=0):
-            return ()
-        lock.release()
-        return held
+        return () if not held or self.is_running() else held
+
+    def is_running(self) -> bool:
+        """Whether somebody is the plan's scheduler now. Looks only: nothing is created, and no other look is in its
+        way; where nobody can tell, somebody is."""
+        return self.run_lock().is_taken()
 
     def run_lock(self) -> FileLock:
         """Whoever holds this one is the plan's scheduler."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +74,8 @@ class Work:
         source = digest(data)
         saved = self.project.store.folder(chosen).load()
         known = saved.state.proposal if saved is not None else None
-        if known is not None and (known.path, known.source) == (name, source) and not fresh:
+        is_known = known is not None and (known.path, known.source) == (name, source) and not known.problems
+        if is_known and not fresh:
             return Meant(chosen, execution=saved)
         parsed = self.project.parse(data, name)
         if parsed.plan is None or parsed.problems:
@@ -260,7 +261,8 @@ class Work:
         """The last lines that a failed attempt printed."""
         for name in (failure.stderr, failure.stdout):
             with suppress(BlobDamaged):
-                lines = self.project.blobs.get(name).decode("utf-8", "replace").rstrip().splitlines() if name else []
+                text = self.project.blobs.get(name).decode("utf-8", "replace") if name else ""
+                lines = list(_without_own_frames(text.rstrip().splitlines()))
                 if lines:
                     return "\n".join(lines[-20:])
         return ""
@@ -405,3 +407,15 @@ def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:
         )
     changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **variables})
     return changed
+
+
+_HERE = f'  File "{os.path.dirname(os.path.abspath(__file__))}{os.sep}'
+
+
+def _without_own_frames(lines: Iterable[str]) -> Iterator[str]:
+    """A traceback without Headway's part in it: whoever wrote the function looks for theirs."""
+    inside = False
+    for line in lines:
+        inside = line.startswith(_HERE) or (inside and line.startswith("    "))
+        if not inside:
+            yield line

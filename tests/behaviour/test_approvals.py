@@ -46,6 +46,13 @@ def test_nothing_is_made_before_somebody_approves(crew: Crew) -> None:
     assert approved(crew).status() == "complete"
 
 
+def test_what_nobody_approved_is_foreseen_to_wait(crew: Crew) -> None:
+    """It is not made, so it takes no time."""
+    seen = crew.work.preview(crew.work.meant(None, "p"))
+    assert {item.action for item in seen.items.values()} == {"wait"}
+    assert seen.estimated_duration_seconds == 0
+
+
 def test_a_later_edit_asks_again_only_for_what_changed(crew: Crew) -> None:
     """The rest is made; undoing the edit needs nobody's word."""
     approved(crew)

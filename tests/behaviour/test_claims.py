@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.core.commands import RecordLearning, StartArtifacts, StartRun
 from headway.core.events import ArtifactCompleted, ArtifactReleased
 from headway.errors import HeadwayError
 from headway.life import Life
@@ -197,3 +198,15 @@ def test_sixteen_agents_two_thousand_artifacts_and_random_kills(tmp_path: Path) 
             import shutil
 
             shutil.rmtree(root)
+
+
+def test_a_stale_look_at_a_dead_run_takes_nothing_from_whoever_claimed_it_since(crew: Crew) -> None:
+    """Only the dead run's own claim is given back; an agent's, on the same artifact, stays theirs."""
+    project = Project(crew.root)
+    with project.folder("p").writing() as behind:
+        behind.execute(StartRun(run="r", stale={"a": "never made"}), by="run")
+        behind.execute(StartArtifacts(ids=("a",), run="r"), by="run")
+        token = crew.life("ann").claim("p", "a")["token"]
+        project.execute("p", RecordLearning(text="late"), by="bob", writer=behind)
+    assert (crew.state.claims["a"].by, crew.state.claims["a"].seq) == ("ann", token)
+    assert crew.events().count("artifact_released") == 1

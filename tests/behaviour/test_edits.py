@@ -202,6 +202,9 @@ def test_a_discarded_edit_is_kept_as_a_blob(made: Bench) -> None:
     ran = made.run(on_edit="discard")
     assert ran.log == ["restored b", "kept c"]
     assert (made.out("b"), preserved(made)) == ("b(a())", [b"mine"])
+    assert ran.why["b"] == "the edit of out/b.txt was set aside; headway restore b brings it back"
+    made.path("out/b.txt").unlink()
+    assert made.run().why["b"] == "out/b.txt is missing"
 
 
 def test_a_discarded_edit_of_a_stale_artifact_makes_it(made: Bench) -> None:

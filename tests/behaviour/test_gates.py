@@ -76,6 +76,25 @@ def test_run_status_and_next_name_the_same_command_and_it_clears_the_block(
     assert "page is complete" in capsys.readouterr().out
 
 
+def test_what_waits_for_somebodys_word_is_foreseen_to_wait_and_to_cost_nothing(crew: Crew) -> None:
+    """No run makes it, nor what is behind it; one with a check in the way is asked by the run."""
+    seen = crew.work.preview(crew.work.meant(None, "p"))
+    assert {a: (item.action, item.estimate.basis) for a, item in seen.items.items()} == {
+        "page": ("wait", "nothing"),
+        "site": ("wait", "nothing"),
+    }
+    assert seen.estimated_duration_seconds == 0
+
+
+def test_a_preview_of_some_artifacts_names_the_run_of_them(crew: Crew, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is typed next is what was shown."""
+    crew.write("facts.txt", "two\n")
+    assert main(["run", "-n", "page", "--project", str(crew.root)]) == 0
+    assert capsys.readouterr().out.endswith(f"Next: headway run page --project {crew.root}\n")
+    assert main(["run", "-n", "--rerun", "page", "--project", str(crew.root)]) == 0
+    assert capsys.readouterr().out.endswith(f"Next: headway run --rerun page --project {crew.root}\n")
+
+
 def test_evidence_stands_for_the_same_bytes_under_the_same_contract_only(crew: Crew) -> None:
     """Other bytes ask again; going back to the approved ones does not; another contract does."""
     crew.say("page", "review", "APPROVE", "bob")
@@ -291,3 +310,33 @@ def test_gates_that_cannot_be_are_problems_of_the_plan_file(tmp_path: Path, gate
     crew = Crew(tmp_path)
     with pytest.raises(HeadwayError, match=message):
         crew.propose(f"id: p\ngoal: g\nartifacts:\n  a:\n    produces: a.txt\n    gates: {gates}\n")
+
+
+def test_what_was_skipped_and_is_made_after_all_waits_for_its_gates_and_is_skipped_no_more(crew: Crew) -> None:
+    """Run, status and the ledger say the same: it waits, until the word completes it."""
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.life().skip("p", ["page"], reason="not now")
+    crew.write("facts.txt", "two\n")
+    assert crew.run(options=Options(rerun=("page",))).made == ["page"]
+    assert (list(crew.state.skipped), list(crew.state.made)) == ([], ["page"])
+    again = crew.run()
+    assert (again.exit_code, list(again.waiting)) == (75, ["page", "site"])
+    assert crew.say("page", "review", "APPROVE", "bob").status == "complete"
+    assert crew.run().made == ["site"]
+
+
+def test_a_milestone_is_not_complete_while_something_of_it_waits_at_a_gate(tmp_path: Path) -> None:
+    """It was, before its only artifact was made again."""
+    crew = Crew(tmp_path / "project")
+    crew.write("facts.txt", "one\n")
+    crew.propose(PLAN.replace("    contract: A page\n", "    contract: A page\n    milestone: m\n"))
+    crew.run()
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.run()
+    assert list(crew.state.milestones) == ["m"]
+    crew.write("facts.txt", "two\n")
+    crew.run()
+    assert (list(crew.state.made), list(crew.state.milestones)) == (["page"], [])
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.run()
+    assert list(crew.state.milestones) == ["m"]

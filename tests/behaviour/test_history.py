@@ -514,6 +514,54 @@ def test_processes_that_complete_goals_at_once_lose_nothing(bench: Bench) -> Non
     assert without_times(files(bench)) == before
 
 
+def test_a_mark_is_taken_away_only_by_whoever_made_it_or_when_they_are_dead(bench: Bench) -> None:
+    """One process that is done does not speak for another that still writes to the same plan."""
+    bench.plan("a")
+    marks = bench.path(".headway/dag/open")
+    marks.mkdir(exist_ok=True)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    alive = subprocess.Popen(["sleep", "60"])
+    try:
+        for name in (f"plan@{alive.pid}", f"plan@{dead.pid}", "plan"):
+            (marks / name).touch()
+        bench.run()
+        assert sorted(os.listdir(marks)) == [f"plan@{alive.pid}"]
+        assert bench.project.dag.folder.marked() == ["plan"]
+    finally:
+        alive.kill()
+        alive.wait()
+
+
+def test_whatever_is_wrong_with_the_history_a_run_is_completed(bench: Bench) -> None:
+    """It is derived: an error in it that nobody thought of is said, and no more."""
+    bench.plan("a")
+    said: list[str] = []
+    project = Project(bench.root, by="test", disk=bench.disk, notice=said.append)
+
+    def stumble(_: object) -> None:
+        raise ZeroDivisionError("not thought of")
+
+    project.dag.listen(stumble)
+    project.dag.projected(project.show("plan"))
+    assert said == [
+        "The history (dag/) was not brought up to date: ZeroDivisionError('not thought of'); no event depends on it"
+    ]
+
+
+def test_a_plan_that_is_deleted_while_the_history_is_made_anew_is_said(bench: Bench) -> None:
+    """The writer's own plan may be gone when it gets its turn."""
+    bench.plan("a")
+    bench.plan("b", id="other")
+    project = bench.project
+    execution = project.show("plan")
+    shutil.rmtree(bench.root / ".headway/plans/plan")
+    shutil.rmtree(bench.root / ".headway/dag")
+    with pytest.raises(NotFound, match="plan was deleted meanwhile"):
+        project.dag.append(execution)
+    assert [g["id"] for g in index(bench)["goals"]] == ["other"]
+
+
 def test_a_project_inside_a_project_has_a_history_of_its_own(bench: Bench, tmp_path: Path) -> None:
     """Neither shows the other's goals."""
     inner = Bench(bench.root / "inner")
@@ -627,6 +675,23 @@ def test_impact_names_what_would_be_touched_in_all_goals(bench: Bench) -> None:
     assert found["files"] == ["out/c.txt", "out/d.txt"]
     assert found["cost"]["artifacts"] == 2
     assert impact(bench.project.dag, "out/x.txt")["touched"] == []
+
+
+def test_impact_and_provenance_of_a_source_and_of_a_file_in_a_folder(bench: Bench) -> None:
+    """A source is made by nobody and read by those whose fingerprints name it; a file in a folder is its maker's."""
+    bench.path("posts").mkdir()
+    bench.path("posts/a.md").write_text("hello", encoding="utf-8")
+    bench.plan("site -> feed; x", site={"sources": "posts/*.md", "produces": "www/", "run": "cp posts/a.md {output}/"})
+    bench.run()
+    dag = bench.project.dag
+    touched = impact(dag, "posts/a.md")
+    assert (touched["of"], [t["node"] for t in touched["touched"]]) == (["posts/a.md"], ["plan:site", "plan:feed"])
+    origin = provenance(dag, "./posts/a.md")
+    assert (origin["made_by"], origin["up"], origin["down"]) == ([], [], ["plan:site", "plan:feed"])
+    assert impact(dag, "www/a.md")["of"] == ["plan:site"]
+    assert provenance(dag, "www/a.md")["current"] == "plan:site"
+    with pytest.raises(NotFound):
+        impact(dag, "posts/b.md")
 
 
 def test_provenance_tells_goal_run_recipe_inputs_and_edits(bench: Bench) -> None:

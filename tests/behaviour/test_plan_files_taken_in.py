@@ -246,3 +246,49 @@ def test_json_plan_files_are_plan_files(shop: Workshop) -> None:
     (shop.root / "headway.json").write_text('{"id": "j", "goal": "g", "artifacts": {"a": null}}', encoding="utf-8")
     assert shop.project.default_file().endswith("headway.json")
     assert shop.project.select() == "j"
+
+
+TWO = """\
+id: two
+goal: Two
+artifacts:
+  page:
+    produces: page.txt
+    run: "echo page > {output}"
+    gates: [{name: review, by: [ann]}]
+"""
+SOUND = TWO.replace("[{name: review, by: [ann]}]", "{review: {by: [ann]}}")
+
+
+def test_a_draft_does_not_run_without_what_could_not_be_read(
+    shop: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate that was left out is not passed by silence: by id and by file, run names the problem."""
+    monkeypatch.chdir(shop.root)
+    (shop.root / "two.yaml").write_text(TWO)
+    saved = shop.run(capsys, "plans", "new", "two.yaml")
+    assert (saved.code, "then: headway plans new two.yaml" in saved.err) == (2, True)
+    for words in (["--plan-id", "two"], ["--plan", "two.yaml"]):
+        done = shop.run(capsys, "run", *words)
+        assert (done.code, (shop.root / "page.txt").exists()) == (2, False)
+        assert "line 7: artifact page: gates must be a mapping of names to gates" in done.err
+    assert "headway plans new two.yaml" in shop.run(capsys, "run", "--plan-id", "two").err
+    assert shop.run(capsys, "claim", "page", "--plan-id", "two").code == 3
+    (shop.root / "two.yaml").write_text(SOUND)
+    assert shop.run(capsys, "plans", "new", "two.yaml").code == 0
+    assert shop.run(capsys, "run", "--plan-id", "two").code == 75
+    assert list(shop.load("two").state.made) == ["page"]
+
+
+def test_a_draft_is_sound_again_when_what_could_not_be_read_is_gone(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of the plan changes by that, and still it is recorded."""
+    broken = TWO.replace("id: two", "id: api")
+    shop.file.write_text(broken)
+    assert shop.run(capsys, "plans", "new").code == 2
+    assert shop.load().state.proposal.problems  # type: ignore[union-attr]
+    shop.file.write_text(broken.replace("    gates: [{name: review, by: [ann]}]\n", ""))
+    assert shop.run(capsys, "run").code == 0
+    assert shop.load().state.proposal.problems == ()  # type: ignore[union-attr]
+    assert (shop.root / "page.txt").exists()

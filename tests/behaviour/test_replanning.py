@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headway.core.events import ReplanFailed
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.engine.planners import PlanFailure
 from headway.errors import HeadwayError
@@ -216,3 +217,47 @@ def test_replanning_by_file_from_the_command_line(tmp_path: Path, capsys: pytest
     assert shop.run(capsys, "import", str(tmp_path / "out"), "--plan-id", "q").code == 0
     assert shop.load("q").state.replans == shop.load("p").state.replans
     assert "Version 2 replaced version 1: better" in (tmp_path / "out" / "PLAN.md").read_text(encoding="utf-8")
+
+
+def test_a_patch_drawn_up_for_a_plan_that_has_changed_since_is_refused(crew: Crew) -> None:
+    """Somebody edits the plan while the planner thinks: their edit stands, and the run says what happened."""
+
+    def replan(plan: PlanSpec, failure: PlanFailure) -> dict[str, Any]:
+        crew.planning("bob").add("p", spec("notes"), reason="meanwhile")
+        return {"update": [spec("part", "base", produces=("part.txt",), run="cp base.txt part.txt")], "reason": "late"}
+
+    assert crew.run(replan=replan).exit_code == 1
+    assert (crew.state.artifacts["part"].run, "notes" in crew.state.artifacts) == ("exit 1", True)
+    (ended,) = [r.event for r in Project(crew.root).log("p") if isinstance(r.event, ReplanFailed)]
+    assert "has changed since this was drawn up" in ended.reason
+
+
+def test_the_settings_of_the_new_plan_become_the_plans(crew: Crew) -> None:
+    """A recipe that needs a new variable has it; a plan that says nothing of settings leaves them."""
+    mended = plan(PLAN.replace("exit 1", "echo {vars.word} > {output}") + "vars: {word: hello}\n")
+    crew.planning().replan("p", mended, reason="say hello")
+    assert crew.state.settings.vars == {"word": "hello"}
+    assert (crew.run().exit_code, crew.read("part.txt")) == (0, "hello\n")
+    crew.planning().replan("p", plan(MENDED), reason="plainly", drop=["part", "whole"])
+    assert crew.state.settings.vars == {"word": "hello"}
+
+
+def test_a_new_plan_with_another_profile_is_refused_and_not_half_taken_in(crew: Crew) -> None:
+    """Concurrency is not replanned; the same profile is no difference."""
+    profile = "profile: {parallelization_enabled: true, max_concurrent_tasks: 4}\n"
+    before = crew.seq
+    with pytest.raises(HeadwayError, match="another profile") as refused:
+        crew.planning().replan("p", plan(MENDED + profile), reason="faster")
+    assert (refused.value.error_code, crew.seq) == ("replan.profile", before)
+    assert "headway profile" in refused.value.hint
+    crew.planning().replan("p", plan(MENDED + "profile: {max_concurrent_tasks: 1}\n"), reason="as it was")
+
+
+def test_a_planner_does_not_decide_how_often_it_is_asked(crew: Crew) -> None:
+    """Its answer is refused as a whole."""
+
+    def replan(given: PlanSpec, failure: PlanFailure) -> PlanSpec:
+        return plan(MENDED + "replan: {most: 99}\n")
+
+    assert crew.run(replan=replan).exit_code == 1
+    assert (crew.state.settings.replan, crew.state.version) == (None, 1)

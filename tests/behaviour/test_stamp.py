@@ -189,6 +189,14 @@ def test_words_that_ask_for_more_pass_it_by(project: Path, words: tuple[str, ...
     assert stamped(*words) is None
 
 
+@pytest.mark.parametrize("number", ["abc", "0", "-1", "", "²"])
+def test_a_number_that_is_none_is_left_to_the_parser(project: Path, number: str) -> None:
+    """With nothing to do, a wrong -j is as wrong as ever."""
+    assert stamped("-j", "2") is not None
+    assert stamped("-j", number) is None
+    assert stamped("--jobs", number) is None
+
+
 def test_an_unfinished_plan_has_no_stamp(project: Path) -> None:
     """Something failed: the next run must try it again."""
     (project / "tool.sh").write_text("exit 3")

@@ -187,7 +187,9 @@ def test_the_log_tells_what_happened(run: Run) -> None:
     assert [line[0] for line in run("log", "--at", "2").out.splitlines()] == ["1", "2"]
     events = run("log", "--json").json["events"]
     assert [event["type"] for event in events][:2] == ["plan_created", "proposal_taken"]
-    assert events[-1]["data"]["state"]["plan_id"] == "api"
+    assert (events[-1]["type"], list(events[-1]["data"])) == ("snapshot", ["digest"])
+    assert "snapshot" not in "".join(lines)
+    assert run("log", "--all", "-n", "1").out.rstrip().endswith("snapshot")
     assert set(events[0]) == {"seq", "ts", "type", "by", "data", "hash"}
 
 

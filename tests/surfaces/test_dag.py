@@ -49,6 +49,16 @@ def test_show_draws_the_pipeline_of_all_goals(shop: Workshop, capsys: pytest.Cap
     )
 
 
+def test_what_was_skipped_is_shown_as_skipped_and_not_counted_complete(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was not made."""
+    shop.run(capsys, "skip", "review", "--reason", "later", "--plan-id", "auth")
+    assert "  – review  skipped\n" in shop.run(capsys, "dag", "show").out
+    totals = shop.run(capsys, "dag", "show", "--totals", "--json").json["artifacts"]
+    assert (totals["complete"]["count"], totals["skipped"]["count"]) == (3, 1)
+
+
 def test_show_of_one_goal_and_as_json(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` gives the index, a goal's file, or with --full all nodes and edges."""
     assert [g["id"] for g in shop.run(capsys, "dag", "show", "--json").json["goals"]] == ["api", "auth"]

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from headway.core.freshness import Reason
 from headway.engine.result import RunResult
 from headway.surfaces.cli import live
+from headway.surfaces.cli.lines import Heart
 from headway.surfaces.cli.screen import Screen
 from tests.terminal import Terminal
 
@@ -273,9 +275,9 @@ def test_thousands_of_artifacts_fit_on_a_screen(tmp_path: Path) -> None:
     with Terminal("headway", "run", cwd=tmp_path, rows=14, env={"NO_COLOR": "1"}) as terminal:
         assert terminal.wait() == 1
     lines = terminal.screen.text.splitlines()
-    assert len([x for x in lines if x.startswith("failed ")]) == live.COMPLAINTS - 1
-    assert len(lines) == live.COMPLAINTS + 1
-    assert lines[-2] == "After 20 failures the others are only counted: headway status names them"
+    assert len([x for x in lines if x.startswith("failed ")]) == live.COMPLAINTS
+    assert len(lines) == live.COMPLAINTS + 2
+    assert lines[-2] == "After these 20 the others are only counted: headway status names them"
     assert lines[-1].startswith("1170 made, 30 failed in ")
     assert terminal.raw.count("\x1b[J") < 1200 / 4
 
@@ -338,6 +340,51 @@ def test_cost_so_far_and_what_came_out_the_same_are_shown() -> None:
         rows = picture(shown)
     assert rows[0].endswith("1 of 2   0 s   $0.42")
     assert rows[-1] == "  kept early up to date; b with the same inputs"
+
+
+def test_a_second_run_of_the_same_view_begins_anew() -> None:
+    """After a better plan the next run is drawn like the first, and counts from nothing."""
+    shown, _ = view()
+    drawn = threading.Event()
+    with shown:
+        shown.begun(RunResult(plan_id="x"), {"a": STALE, "b": STALE, "c": STALE}, 2)
+        shown.started("c", STALE)
+        shown.finished("a", "failed", STALE, 5, "no")
+        shown.finished("b", "kept", STALE, 5, "")
+        shown.ended(RunResult(plan_id="x"))
+        shown.begun(RunResult(plan_id="x"), {"d": STALE}, 2)
+        assert picture(shown)[1:] == []
+        assert picture(shown)[0].endswith("0 of 1   0 s")
+        shown._pen.draw = lambda _: drawn.set()  # type: ignore[method-assign, assignment]  # to hear of it
+        assert drawn.wait(30)
+
+
+def test_a_log_is_told_again_in_a_second_run() -> None:
+    """What beats can be stopped and started."""
+    beaten = threading.Event()
+    heart = Heart(beaten.set, 0.0)
+    heart.start()
+    heart.stop()
+    beaten.clear()
+    heart.start()
+    assert beaten.wait(30)
+    heart.stop()
+
+
+def test_complaints_are_counted_once_for_failed_and_held() -> None:
+    """So many stay on the screen, whichever they are; one line says that there are more."""
+    shown, stream = view()
+    with shown:
+        shown.begun(RunResult(plan_id="x"), {f"a{n}": STALE for n in range(100)}, 1)
+        for n in range(100):
+            shown.finished(f"a{n}", "failed" if n < live.COMPLAINTS else "held", STALE, 5, "no")
+    lines = [
+        line for line in re.split(r"\n|\x1b\[J", stream.getvalue()) if line.startswith(("failed", "held", "After"))
+    ]
+    assert len([line for line in lines if not line.startswith("After")]) == live.COMPLAINTS
+    assert [line for line in lines if line.startswith("After")] == [
+        "After these 20 the others are only counted: headway status names them"
+    ]
 
 
 def test_a_run_that_is_stopping_says_so() -> None:

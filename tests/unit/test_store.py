@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from headway.core.commands import ChangePlan, ClosePlan, CreatePlan
+from headway.core.commands import ChangePlan, ClosePlan, CreatePlan, StartArtifacts, StartRun
 from headway.core.events import ArtifactRemoved
 from headway.core.ids import hash_goal
 from headway.core.lifecycle import is_done
@@ -294,3 +294,33 @@ def test_cleaning_takes_old_and_finished_plans_only(store: PlanStore) -> None:
     assert store.ids() == ["bad", "closed", "open"]
     assert store.clean(timedelta(0)) == ["closed"]
     assert store.ids() == ["bad", "open"]
+
+
+def test_asking_whether_a_plan_is_running_creates_nothing_and_is_in_nobodys_way(store: PlanStore) -> None:
+    """A look is no holder; a scheduler is; where nobody can tell, somebody is there."""
+    store.save(execution())
+    folder = store.folder("p")
+    lock = folder.run_lock()
+    assert not folder.is_running()
+    assert not os.path.exists(lock.path)
+    assert lock.acquire(wait=0, shared=True)
+    assert not folder.is_running()
+    lock.release()
+    assert lock.acquire(wait=0)
+    assert folder.is_running()
+    lock.release()
+    assert not folder.is_running()
+    os.unlink(lock.path)
+    os.symlink(lock.path, lock.path)
+    assert folder.is_running()
+
+
+def test_whose_claims_are_dead_is_told_without_taking_the_run_lock(store: PlanStore) -> None:
+    """Reading a plan whose run was killed leaves no lock file behind."""
+    store.save(execution())
+    do(store, "p", StartRun(run="r", stale={"a": "never made"}), StartArtifacts(ids=("a",), run="r"))
+    folder = store.folder("p")
+    loaded = folder.load()
+    assert loaded is not None
+    assert folder.dead_claims(loaded.state) == ("a",)
+    assert not os.path.exists(folder.run_lock().path)

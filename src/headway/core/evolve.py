@@ -515,12 +515,18 @@ def _completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, reco
 
 
 def _wait_for_gates(state: State, artifact_id: str, made: Completion) -> None:
-    """It was made, and what it was before is hidden until its gates are passed."""
+    """It was made, and what it was before is hidden until its gates are passed. A skip is over: it was made after all;
+    what it had been before that is what it was before."""
+    milestone = state.artifacts[artifact_id].milestone
     if is_done(state, artifact_id):
-        _reopen(state, state.artifacts[artifact_id].milestone)
+        _reopen(state, milestone)
+    skip = state.skipped.pop(artifact_id, None)
+    if skip is not None and skip.last is not None:
+        state.completed[artifact_id] = skip.last
     for aspect in (state.claims, state.failed, state.uncertain, state.steps, state.notes):
         aspect.pop(artifact_id, None)
     state.made[artifact_id] = made
+    state.milestones.pop(milestone, None)
     state.status = plan_after(state.status, "work_appeared")
 
 

@@ -50,7 +50,8 @@ def missing(state: State, artifact_id: str) -> list[Missing]:
     """All that this artifact still needs from somebody; nothing of what a recipe can do."""
     found = []
     if awaits_approval(state, artifact_id):
-        found.append(Missing("approval", "", "the plan's approval", f"headway approve --plan-id {state.plan_id}"))
+        no = f" (rejected by {state.refused.by}: {state.refused.reason})" if state.refused is not None else ""
+        found.append(Missing("approval", "", f"the plan's approval{no}", f"headway approve --plan-id {state.plan_id}"))
     made = state.made.get(artifact_id) if state.made else None
     if made is not None:
         evidence = state.evidence.get(artifact_id, ())

@@ -251,11 +251,15 @@ class Learning(Value):
 
 
 class Proposal(Value):
-    """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed."""
+    """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed.
+
+    `problems`: what it said that could not be kept. Of that the plan shows nothing, so it must not run.
+    """
 
     path: str
     source: str
     blob: str
+    problems: tuple[str, ...] = ()
 
 
 class Export(Value):

@@ -63,6 +63,7 @@ class Judge:
         self.problems: dict[str, HeadwayError] = {}
         self.forced = set(forced)
         self.displaced: set[str] = set()
+        self.aside: dict[str, Reason] = {}
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
@@ -146,6 +147,8 @@ class Judge:
                 reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
             if reason.code in NAMEABLE or reason.code == "adopted_edit":
                 reason = self._named(spec, reason, earlier)
+        if reason.code == "output_missing":
+            reason = self.aside.get(artifact_id, reason)
         self.reasons[artifact_id] = reason
         return reason
 

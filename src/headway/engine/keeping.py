@@ -21,6 +21,16 @@ Recorder = Callable[[cmd.Command, bool], list[Record]]
 """Has a command carried out; with True, what it caused is on disk when it returns."""
 
 
+class SetAside(Reason):
+    """An output is missing because what somebody wrote in its place was set aside just now."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        return f"the edit of {self.subject} was set aside; headway restore {self.now} brings it back"
+
+
 class Keeper:
     """Works on the outputs of one plan."""
 
@@ -129,3 +139,5 @@ class Keeper:
         self.preserve(artifact_id, paths)
         for path in paths:
             self._outputs.remove(path)
+        if paths:
+            self._judge.aside[artifact_id] = SetAside("output_missing", paths[0], now=artifact_id)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from headway.core.commands import ChangePlan
-from headway.core.plan import ArtifactSpec, PlanSpec, Value
+from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
 from headway.core.state import State
 from headway.errors import UsageError
 
@@ -36,6 +36,7 @@ class Patch(Value):
     remove: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     goal: str | None = None
+    settings: Settings | None = None
     reason: str = ""
 
 
@@ -65,16 +66,44 @@ def as_patch(answer: Any, state: State) -> Patch | None:
 
 
 def difference(state: State, wanted: PlanSpec) -> Patch:
-    """The patch that makes the plan what is wanted."""
+    """The patch that makes the plan what is wanted. Of settings that it does not mention at all, nothing changes."""
+    _refuse_profile(state, wanted.profile)
     specs = {spec.id: spec for spec in wanted.artifacts}
     return Patch(
         add=tuple(spec for a, spec in specs.items() if a not in state.artifacts),
         update=tuple(spec for a, spec in specs.items() if a in state.artifacts and state.artifacts[a] != spec),
         remove=tuple(a for a in state.artifacts if a not in specs),
         goal=wanted.goal,
+        settings=wanted.settings if wanted.settings not in (Settings(), state.settings) else None,
     )
+
+
+def _refuse_profile(state: State, wanted: Profile | None) -> None:
+    """Concurrency is decided apart from what is to be made; whether it is locked is no part of a plan file."""
+    if wanted is None:
+        return
+    now = msgspec.structs.replace(state.profile or Profile(), locked=False)
+    if msgspec.structs.replace(wanted, locked=False) == now:
+        return
+    raise UsageError(
+        "The new plan has another profile, and replanning does not change it",
+        facts={"it is": _said(now), "the new plan says": _said(wanted)},
+        hint=f"leave profile: out of it; headway profile --plan-id {state.plan_id} changes it apart",
+        code="replan.profile",
+    )
+
+
+def _said(profile: Profile) -> str:
+    return f"{profile.limit} at once" + (", councils in parallel" if profile.council_parallel else "")
 
 
 def change_of(patch: Patch, reason: str) -> ChangePlan:
     """The change of structure that a patch asks for."""
-    return ChangePlan(goal=patch.goal, add=patch.add, update=patch.update, remove=patch.remove, reason=reason)
+    return ChangePlan(
+        goal=patch.goal,
+        settings=patch.settings,
+        add=patch.add,
+        update=patch.update,
+        remove=patch.remove,
+        reason=reason,
+    )

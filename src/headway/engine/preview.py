@@ -11,8 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from headway.core.approval import awaits_approval
 from headway.core.fingerprint import reuse_key
 from headway.core.freshness import EDITS, RESTORABLE, ChangeReport, Reason
+from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph, Tier
 from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
 from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Span, makespan
@@ -180,10 +182,13 @@ def foresee(
     chosen = [a for a in judged.reasons if a in judged.selected]
     estimates = {a: durations.estimate(state.artifacts[a], graph.tier(a)) for a in chosen}
     items: dict[str, Item] = {}
+    stuck: set[str] = set()
     for artifact_id in sorted((a for a in chosen if not judged.reasons[a].fresh), key=lambda a: depth.get(a, 0)):
         spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
-        action = _action(judged, artifact_id, reason)
-        estimate = FREE if action in ("restore", "reuse") else estimates[artifact_id]
+        if _needs_a_word(judged, artifact_id) or not stuck.isdisjoint(spec.requires):
+            stuck.add(artifact_id)
+        action = "wait" if artifact_id in stuck else _action(judged, artifact_id, reason)
+        estimate = FREE if action in ("restore", "reuse", "wait") else estimates[artifact_id]
         items[artifact_id] = Item(
             artifact_id, depth.get(artifact_id, 0), graph.tier(artifact_id), kind_of(spec), action, reason, estimate
         )
@@ -222,12 +227,23 @@ def foresee(
     )
 
 
+def _needs_a_word(judged: Judged, artifact_id: str) -> bool:
+    """Whether no run gets past it before somebody has spoken; a gate that is a command answers to the run."""
+    state = judged.execution.state
+    if awaits_approval(state, artifact_id):
+        return True
+    if judged.reasons[artifact_id].code != "gates_open":
+        return False
+    people = {gate.name for gate in state.artifacts[artifact_id].gates if gate.kind != "check"}
+    return any(lack.name in people for lack in missing(state, artifact_id))
+
+
 def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     """What the run will do about a stale artifact, as far as that can be told before it."""
     judge, spec = judged.judge, judged.execution.state.artifacts[artifact_id]
     if reason.code in EDITS:
         return "ask"
-    if reason.code == "in_progress" or judge.unusable(artifact_id) is not None:
+    if reason.code in ("in_progress", "gates_open") or judge.unusable(artifact_id) is not None:
         return "wait"
     if reason.code in RESTORABLE:
         return "restore"

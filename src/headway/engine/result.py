@@ -48,6 +48,13 @@ class Decision(NamedTuple):
     flags: list[str]
 
 
+_WORDS: Mapping[str, str] = {"approval": "headway approve ", "gates": "headway gate "}
+"""Words that a run waits for, each with how the command that gives it begins."""
+
+NEXT_GATE = "; gate "
+"""What stands between the gates that one artifact waits at."""
+
+
 class Pause(NamedTuple):
     """Why a run stopped before its end, and what resumes it."""
 
@@ -143,6 +150,17 @@ class RunResult(msgspec.Struct, kw_only=True):
             self.outputs, self.read = self.recall()
         return Product(artifact_id, self.outputs[artifact_id], self.read)
 
+    @property
+    def resume(self) -> str:
+        """The one command that goes on after a pause: where words are waited for, the one that gives the first."""
+        if self.paused is None or self.paused.code not in _WORDS:
+            return self.paused.resume if self.paused is not None else ""
+        begins = _WORDS[self.paused.code]
+        how = next((how for how in self.waiting.values() if begins in how), "")
+        if self.paused.code == "approval":  # it stands last, behind whatever was said against the plan
+            return f"{begins}{how.rpartition(begins)[2]}" if how else self.paused.resume
+        return f"{begins}{how.partition(begins)[2].partition(NEXT_GATE)[0]}" if how else self.paused.resume
+
     def to_dict(self) -> dict[str, Any]:
         """The document of `run --json`."""
         return {
@@ -160,7 +178,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "waiting": self.waiting,
             "reasons": {a: r.to_dict() for a, r in self.reasons.items()},
             "decisions": [d._asdict() for d in self.decisions],
-            "paused": self.paused._asdict() if self.paused else None,
+            "paused": {**self.paused._asdict(), "resume": self.resume} if self.paused else None,
             "changed_meanwhile": self.moved,
             "unstable": self.unstable,
             "removed": self.gone,

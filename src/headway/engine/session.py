@@ -379,6 +379,8 @@ class Session:
         wanted = set(self.resolve(state, words))
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
+        if everything and not wanted:
+            return []
         if not wanted:
             raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
         folder = self.store.folder(plan_id)
@@ -446,6 +448,13 @@ class Session:
         return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
 
     def _refuse_problems(self, state: State) -> None:
+        if state.proposal is not None and state.proposal.problems:
+            path = state.proposal.path
+            raise PlanInvalid(
+                state.proposal.problems,
+                where=f"Plan {state.plan_id} is a draft: {path}",
+                hint=f"correct {path}, then: headway plans new {path}",
+            )
         if state.sound:
             return
         spec = PlanSpec(

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.approval import is_open
-from headway.core.freshness import root_causes
+from headway.core.freshness import RESTORABLE, root_causes
 from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import State
 from headway.engine.session import Judged
 from headway.errors import NotFound
+from headway.ledger.recovery import now
 from headway.projections.saved_execution import content_hash
 
 
@@ -22,6 +23,7 @@ def status_document(judged: Judged) -> dict[str, Any]:
     done, total = progress(state)
     status = statuses(state)
     waits = bool(state.made) or is_open(state)
+    blockers = _blockers(judged) if state.failed else {}
     return {
         "plan_id": state.plan_id,
         "goal": state.goal,
@@ -39,12 +41,14 @@ def status_document(judged: Judged) -> dict[str, Any]:
                 **_of_pipeline(spec),
                 "error": state.failed[a].error if a in state.failed else None,
                 "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
+                "blocked_by": blockers.get(a),
                 "claim": _claim(state, a) if a in state.claims else None,
             }
             for a, spec in state.artifacts.items()
         },
         "progress": {"done": done, "total": total},
         "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
+        "next": _next(judged, blockers),
         "paused": _paused(state),
         "pipelines": {p.name: _pipeline(judged, p, status) for p in state.settings.pipelines},
         "left": sorted(state.left),
@@ -96,9 +100,74 @@ def _of_pipeline(spec: ArtifactSpec) -> dict[str, Any]:
     return {**found, "gathers": spec.gathers} if spec.gathers else {**found, "iteration": max(spec.iteration, 1)}
 
 
+def _blockers(judged: Judged) -> dict[str, str]:
+    """What is not up to date because of a failure before it, and which: in one pass."""
+    failed, found = judged.execution.state.failed, dict[str, str]()
+    for wave in judged.judge.graph.waves():
+        for a in wave:
+            by = next(
+                (r if r in failed else found[r] for r in judged.judge.graph[a].requires if r in failed or r in found),
+                "",
+            )
+            if by and a not in failed and not judged.reasons[a].fresh:
+                found[a] = by
+    return found
+
+
+def _next(judged: Judged, blockers: Mapping[str, str]) -> str:
+    """The command that leads on: `headway run` while there is anything that a run can make, else what it would name.
+    "" if everything is up to date."""
+    state, graph = judged.execution.state, judged.judge.graph
+    stale = [a for wave in graph.waves() for a in wave if not judged.reasons[a].fresh]
+    if not stale:
+        return ""
+    if state.closed:
+        return f"headway reset --all --plan-id {state.plan_id}"
+    if state.run is not None and state.run.status == "paused" and state.run.artifact:
+        return "headway run"  # out of quota, say: the same command goes on
+    helps: dict[str, str] = {}
+    for a in stale:
+        behind = next((r for r in graph[a].requires if r in helps), None)
+        if behind is not None:
+            helps[a] = helps[behind]
+            continue
+        if graph[a].gathers:  # it follows from what it gathers; nobody makes it
+            continue
+        command = _helps(judged, a, blockers)
+        if not command:
+            return "headway run"
+        helps[a] = command
+    last = {"why": 1, "claim": 2}  # a word that is waited for comes first, as in a run's receipt
+    return min(helps.values(), key=lambda command: last.get(command.split()[1], 0), default="headway run")
+
+
+def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str:
+    """What has to be typed before a run can make it; "" if a run can."""
+    state, spec = judged.execution.state, judged.execution.state.artifacts[artifact_id]
+    lacking = missing(state, artifact_id)
+    people = {gate.name for gate in spec.gates if gate.kind != "check"}
+    words = [lack for lack in lacking if lack.kind == "approval" or lack.name in people]
+    if words:
+        return words[0].command
+    if artifact_id in state.failed or artifact_id in blockers:
+        return f"headway why {blockers.get(artifact_id, artifact_id)}"
+    elsewhere = judged.judge.unusable(artifact_id)
+    if elsewhere is not None:
+        return elsewhere.command
+    by_hand = not spec.has_recipe and judged.reasons[artifact_id].code not in RESTORABLE
+    return f"headway claim {artifact_id}" if by_hand and artifact_id not in state.claims else ""
+
+
 def _claim(state: State, artifact_id: str) -> dict[str, Any]:
     claim = state.claims[artifact_id]
-    return {"by": claim.by, "since": claim.at, "until": claim.lease or None, "token": claim.seq}
+    return {
+        "by": claim.by,
+        "since": claim.at,
+        "until": claim.lease or None,
+        "token": claim.seq,
+        "run": claim.run or None,
+        "over": bool(claim.lease) and claim.lease < now(),
+    }
 
 
 def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
@@ -120,6 +189,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
+        "claim": _claim(state, artifact_id) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
         "error": {
             "message": failure.error,
@@ -127,6 +197,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
             "at": failure.at,
             "stderr": failure.stderr,
             "attempts": failure.attempts,
+            "verify": state.artifacts[artifact_id].verify if failure.code == "verify_failed" else "",
         }
         if failure
         else None,

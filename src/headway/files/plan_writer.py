@@ -54,4 +54,12 @@ def _artifact(spec: dict[str, Any]) -> dict[str, Any] | None:
     for key in ("produces", "requires", "sources"):
         if key in keys and len(keys[key]) == 1:
             keys[key] = keys[key][0]
+    if "gates" in keys:
+        keys["gates"] = {gate["name"]: _gate(gate) for gate in keys["gates"]}
     return keys or None
+
+
+def _gate(gate: dict[str, Any]) -> dict[str, Any]:
+    """Under its name; with a command it would be read as a check, whatever it is."""
+    said = {"kind": "review", **gate} if "run" in gate else gate
+    return {key: value for key, value in said.items() if key != "name"}

@@ -89,8 +89,8 @@ class Dag:
         """Take in what a plan has come to. Whatever goes wrong here, no event depends on it."""
         try:
             self.append(execution)
-        except (HeadwayError, OSError) as error:
-            what = error.message if isinstance(error, HeadwayError) else error.strerror or str(error)
+        except Exception as error:  # noqa: BLE001  # what is derived never fails a run, whatever is wrong with it
+            what = error.message if isinstance(error, HeadwayError) else getattr(error, "strerror", "") or repr(error)
             self._notice(f"The history (dag/) was not brought up to date: {what}; no event depends on it")
 
     def append(self, execution: SavedExecution) -> GoalEntry:
@@ -103,7 +103,7 @@ class Dag:
             if index is None:
                 self._rebuild()
                 index = self._written()
-                entry = next(e for e in index.goals if e.id == plan_id)
+                entry = _entry(index, plan_id)
             else:
                 entry = self._take_in(index, execution)
         if not entry.open_run:
@@ -160,7 +160,7 @@ class Dag:
         except EdgeLogDamaged:
             self._notice("dag/edges.jsonl cannot be read: it is made again from the goals")
             self._rebuild()
-            return next(e for e in self._written().goals if e.id == execution.plan_id)
+            return _entry(self._written(), execution.plan_id)
         self._finish(index)
         return entry
 
@@ -547,6 +547,14 @@ def _stat(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def _entry(index: DagIndex, plan_id: str) -> GoalEntry:
+    """A goal as an index has it that was just made from the ledgers."""
+    found = next((e for e in index.goals if e.id == plan_id), None)
+    if found is None:
+        raise NotFound(f"{plan_id} was deleted meanwhile", hint="headway dag show lists the goals", code="goal.none")
+    return found
 
 
 def _nearest(word: str, known: list[str]) -> str:

@@ -183,24 +183,34 @@ class DagFolder:
     # Plans whose ledgers are ahead of the history.
 
     def mark(self, plan_id: str) -> None:
-        """Somebody writes to this plan, and the history does not know yet."""
+        """This process writes to this plan, and the history does not know yet."""
+        path = os.path.join(self.open_path, f"{plan_id}@{os.getpid()}")
         try:
-            os.close(os.open(os.path.join(self.open_path, plan_id), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
         except FileNotFoundError:
             os.makedirs(self.open_path, exist_ok=True)
             self.mark(plan_id)
 
     def unmark(self, plan_id: str) -> None:
-        """The history knows."""
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(self.open_path, plan_id))
+        """The history knows what this process wrote, and what the dead did; others have yet to say."""
+        for name, marked, pid in self._marks():
+            if marked == plan_id and (pid == os.getpid() or not _lives(pid)):
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.open_path, name))
 
     def marked(self) -> list[str]:
         """Plans that somebody writes to, or wrote to and died."""
+        return sorted({plan_id for _, plan_id, _ in self._marks()})
+
+    def _marks(self) -> Iterator[tuple[str, str, int]]:
+        """Name, plan and process; 0 where an older Headway named none."""
         try:
-            return sorted(os.listdir(self.open_path))
+            names = os.listdir(self.open_path)
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return
+        for name in names:
+            plan_id, _, pid = name.rpartition("@")
+            yield (name, plan_id, int(pid)) if plan_id and pid.isdecimal() else (name, name, 0)
 
     # Helpers of the above.
 
@@ -236,6 +246,18 @@ def _parsed(line: bytes) -> Edge:
         return _edge(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise EdgeLogDamaged from error
+
+
+def _lives(pid: int) -> bool:
+    if not pid:
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
 
 
 def _read(path: str) -> bytes | None:

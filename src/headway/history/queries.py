@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway.core import events as ev
@@ -67,9 +68,30 @@ class Graph:
             Place(goal, task)
             for goal in self.dag.goals()
             for task in goal.tasks
-            if task.id == word or word in task.produces or path in (p.rstrip("/") for p in task.produces)
+            if task.id == word or word in task.produces or any(_holds(p, path) for p in task.produces)
         ]
-        if not found:
+        return sorted(found, key=lambda place: place.task.completed_at)
+
+    def readers(self, word: str) -> list[Place]:
+        """Tasks that were made from this file as a source, though no goal made it: as their ledgers have it, or as
+        their plans name it where they were never made."""
+        path, found = os.path.normpath(word), []
+        for goal in self.dag.goals():
+            execution = None
+            with suppress(HeadwayError):
+                execution = self.dag.store.folder(goal.id).load()
+            completed = execution.state.completed if execution is not None else {}
+            for task in goal.tasks:
+                read = completed[task.id].fp.sources if task.id in completed else ()
+                if any(_holds(source, path) for source in (*read, *task.sources)):
+                    found.append(Place(goal, task))
+        return found
+
+    def found(self, word: str) -> tuple[list[Place], list[Place]]:
+        """What a word means: who made it, or else who reads it."""
+        made = self.named(word)
+        read = [] if made else self.readers(word)
+        if not made and not read:
             from headway.core.nearest import Nearest
 
             names = [task.id for goal in self.dag.goals() for task in goal.tasks]
@@ -80,7 +102,7 @@ class Graph:
                 hint=f"headway dag search {word}",
                 code="node.none",
             )
-        return sorted(found, key=lambda place: place.task.completed_at)
+        return made, read
 
     def above(self, starts: Iterable[str]) -> list[Place]:
         """Everything that builds on these nodes, directly or not, nearest first: in all goals that could."""
@@ -141,11 +163,10 @@ class Graph:
 def impact(dag: Dag, word: str) -> dict[str, Any]:
     """What would be touched if this changed, in all goals, and what making it again cost the last time."""
     graph = Graph(dag)
-    starts = graph.named(word)
-    nodes = [name for place in starts for name in (place.node, *place.task.produces)]
-    touched = graph.above(nodes)
+    starts, readers = graph.found(word)
+    touched = [*readers, *graph.above(_nodes(starts or readers))]
     return {
-        "of": [place.node for place in starts],
+        "of": [place.node for place in starts] or [os.path.normpath(word)],
         "touched": [_touched(place) for place in touched],
         "goals": sorted({place.goal.id for place in touched}),
         "files": sorted({p for place in touched for p in place.task.produces if not p.endswith("#text")}),
@@ -173,19 +194,29 @@ def _touched(place: Place) -> dict[str, Any]:
 def provenance(dag: Dag, word: str, *, direction: str = BOTH) -> dict[str, Any]:
     """Where something comes from: every goal that made it, how, from what; what it rests on and what rests on it."""
     graph = Graph(dag)
-    places = graph.named(word)
+    places, readers = graph.found(word)
     observer = Observer(dag.root, {})
-    newest = places[-1]
+    newest = places[-1:]
     document: dict[str, Any] = {
         "of": word,
         "made_by": [_origin(dag, place, observer) for place in places],
-        "current": newest.node,
+        "current": newest[0].node if newest else os.path.normpath(word),
     }
     if direction in (UP, BOTH):
-        document["up"] = graph.below(newest)
+        document["up"] = graph.below(newest[0]) if newest else []
     if direction in (DOWN, BOTH):
-        document["down"] = [place.node for place in graph.above([newest.node, *newest.task.produces])]
+        document["down"] = [place.node for place in (*readers, *graph.above(_nodes(newest or readers)))]
     return document
+
+
+def _nodes(places: Iterable[Place]) -> list[str]:
+    return [name for place in places for name in (place.node, *place.task.produces)]
+
+
+def _holds(known: str, path: str) -> bool:
+    """Whether a path is this one, or lies in it."""
+    base = known.rstrip("/")
+    return path == base or path.startswith(f"{base}/")
 
 
 def _origin(dag: Dag, place: Place, observer: Observer) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from headway.history.dag import Dag
 from headway.history.goals import path_of
 from headway.history.shapes import GoalDetail, task_id
 
-SCHEMA = "1"
+SCHEMA = "2"
 TABLES = (
     "CREATE TABLE dag_meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
     "CREATE TABLE dag_goals (goal TEXT PRIMARY KEY, seq INT, size INT, state TEXT) WITHOUT ROWID",
@@ -181,7 +181,7 @@ def _rows(goal: GoalDetail) -> Iterator[tuple[str, str, str, str, str, str, int,
         yield goal.id, "learning", goal.id, "", goal.status, goal.updated_at, 0, text
     for task in goal.tasks:
         node, path, at = task_id(goal.id, task.id), path_of(task) or "", task.completed_at or goal.created_at
-        yield goal.id, "artifact", node, path, task.status, at, task.ms, task.description
+        yield goal.id, "artifact", node, path, "skipped" if task.skipped else task.status, at, task.ms, task.description
         if task.contract:
             yield goal.id, "contract", node, path, task.status, at, 0, task.contract
         if task.error:

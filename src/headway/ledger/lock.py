@@ -63,6 +63,23 @@ class FileLock:
             fd, self._fd = self._fd, -1
             os.close(fd)
 
+    def is_taken(self) -> bool:
+        """Whether somebody holds it alone now. Looks without creating it; where nobody can tell, somebody does."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
     def sign(self, facts: dict[str, Any]) -> None:
         """Write who holds it, for whoever is refused."""
         os.ftruncate(self._fd, 0)

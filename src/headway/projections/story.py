@@ -35,7 +35,7 @@ def sentence(record: ev.Record) -> str:
         case ev.ArtifactStarted():
             return f"started {_names([s.id for s in event.starts])}"
         case ev.ArtifactCompleted():
-            took = f" in {seconds(event.ms)}" if event.how == "made" else ""
+            took = f" in {seconds(event.ms)}" if event.how == "made" and event.ms else ""
             origin = f" from {event.note}" if event.how == "reused" and event.note else ""
             return f"{event.how} {event.id}{took}{origin}{_tried(event.attempts)}"
         case ev.ArtifactMade():
@@ -70,7 +70,8 @@ def sentence(record: ev.Record) -> str:
         case ev.RunPaused():
             where = f" at {event.artifact}" if event.artifact else ""
             until = f", until {event.until}" if event.until else ""
-            return f"run {event.run} paused{where}: {_short(event.reason)}{until}"
+            why = f": {_short(event.reason)}" if event.reason not in ("", "paused") else ""
+            return f"run {event.run} paused{where}{why}{until}"
         case ev.RunCompleted() | ev.RunFailed():
             return f"run {event.run} {event.type.removeprefix('run_')}"
         case ev.Snapshot():
@@ -148,8 +149,8 @@ class Story:
             if ids:
                 self._done[how] = self._done.get(how, 0) + len(ids)
         parts = ", ".join(f"{number} {how}" for how, number in self._done.items())
-        runs = f"{' in' if parts else ''} {len(self._runs)} runs" if len(self._runs) > 1 else ""
-        return f": {parts}{runs}" if parts or runs else ""
+        runs = f" in {len(self._runs)} runs" if len(self._runs) > 1 else ""
+        return f": {parts}{runs}" if parts else runs
 
     def _forget(self) -> None:
         self._runs.clear()

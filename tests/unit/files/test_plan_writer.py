@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Retry, Settings
+from headway.files.plan_keys import ARTIFACT_KEYS, SETTINGS_KEYS
 from headway.files.plan_writer import write_plan
 from headway.files.planfile import parse_plan
 
@@ -73,3 +75,76 @@ def test_it_is_written_as_people_would() -> None:
         "    produces: b.txt",
         "    run: cat x > {output}",
     ]
+
+
+FULL = PlanSpec(
+    goal="g",
+    id="p",
+    settings=Settings(
+        vars={"x": 1},
+        env=("HOME",),
+        jobs=2,
+        retry=Retry(attempts=2, backoff=0.5),
+        timeout=9.0,
+        on_edit="accept",
+        complexity=3,
+        tags=("t",),
+        constraints=("c",),
+        informed_by=("i",),
+        approval="required",
+        replan=Replanning(planner="m:f", most=3),
+        planned_by="model",
+        confirm_above=2.5,
+        store_up_to=1024,
+        prompt_changes="follow",
+    ),
+    profile=Profile(parallelization_enabled=True, max_concurrent_tasks=3, council_parallel=True),
+    artifacts=(
+        ArtifactSpec(
+            id="a",
+            description="d",
+            contract="c",
+            produces=("a.txt",),
+            modifies=("m.txt",),
+            sources=("s.txt", "t.txt"),
+            run="cat s.txt > {output}",
+            env=("LANG",),
+            version="1.10",
+            verify="true",
+            instructions="i",
+            acceptance=("ok",),
+            milestone="m",
+            agent="ann",
+            retry=Retry(),
+            timeout=1.5,
+            effects="external",
+            on_edit="discard",
+            integrates={"call": ("b",), "import": ("os",)},
+            domain_type="model",
+            complexity=4,
+            tags=("x", "y"),
+            constraints=("z",),
+            files=("f",),
+            gates=(
+                Gate(name="lint", kind="check", run="true"),
+                Gate(name="review", by=("ann",)),
+                Gate(name="board", kind="council", by=("ann", "bob", "eve"), quorum=2),
+                Gate(name="odd", run="true"),
+                Gate(name="word", kind="approval"),
+            ),
+            metadata={"k": [1, {"n": None}]},
+            templates={"system": "s.md"},
+        ),
+        ArtifactSpec(id="b", requires=("a",), make="m:f", args={"x": 1}),
+    ),
+)
+
+
+def test_every_key_of_a_plan_is_written_so_that_it_is_read_back() -> None:
+    """A key that is new must be given a value above: all of them differ from their defaults."""
+    specs = [msgspec.to_builtins(spec) for spec in FULL.artifacts]
+    assert {key for spec in specs for key in spec} == {"id", *ARTIFACT_KEYS} - {"produces_file"}
+    assert set(msgspec.to_builtins(FULL.settings)) == set(SETTINGS_KEYS) - {"pipelines"}
+    text = write_plan(FULL, goal="g", plan_id="p")
+    assert parse_plan(text.encode(), name="headway.yaml").plan == FULL
+    assert "gates:\n      lint:" in text

@@ -12,7 +12,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Profile
 from headway.core.state import Claim, Completion, Export, Failure, Output, Position, Proposal, Skip, State
 from headway.projections import markdown
 from headway.projections.saved_execution import SavedExecution
-from headway.projections.story import count, seconds, sentence
+from headway.projections.story import Story, count, seconds, sentence
 
 STATE = State(
     plan_id="p",
@@ -107,6 +107,25 @@ EVENTS: list[tuple[ev.Event, str]] = [
 def test_an_event_is_a_sentence(event: ev.Event, expected: str) -> None:
     """What happened fits on one line."""
     assert sentence(ev.Record(1, "", "", event, "", "")) == expected
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    """No time where nobody took it, no reason that is none, no count of nothing."""
+    events: list[ev.Event] = [
+        ev.RunStarted(run="r", because={"new": ("a",)}, jobs=1),
+        ev.RunPaused(run="r", reason="paused", code="paused"),
+        ev.RunStarted(run="s", because={"new": ("a",)}, jobs=1),
+        ev.RunCompleted(run="s"),
+        ev.ArtifactCompleted(id="draft"),
+    ]
+    story = Story()
+    assert [story.tell(ev.Record(n, "", "", event, "", "")) for n, event in enumerate(events)] == [
+        "run r started: 1 stale, 1 at once",
+        "run r paused",
+        "run s goes on after run r was paused: 1 stale, 1 at once",
+        "run s completed in 2 runs",
+        "made draft",
+    ]
 
 
 def test_an_event_of_a_newer_headway_is_told_by_its_name() -> None:

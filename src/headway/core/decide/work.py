@@ -11,7 +11,7 @@ from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
 from headway.core.ids import foreign_name
 from headway.core.lifecycle import allowed, is_done, recorded_status, stage_of
-from headway.core.state import State
+from headway.core.state import Proposal, State
 
 
 def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
@@ -67,12 +67,24 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
     return events
 
 
+def _draft(state: State, proposal: Proposal) -> Rejection:
+    """What its file said and could not be kept may have been a gate: nothing is made past it."""
+    return Rejection(
+        code="plan.draft",
+        message=f"Plan {state.plan_id} is a draft: {proposal.path} has problems",
+        facts={"problems": "; ".join(proposal.problems[:3])},
+        hint=f"correct {proposal.path}, then: headway plans new {proposal.path}",
+    )
+
+
 def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
     """Claim artifacts whose time has come."""
     ids = tuple(dict.fromkeys(command.ids))
     strangers = [a for a in ids if a not in state.artifacts]
     if strangers:
         return unknown(state, strangers)
+    if not command.run and state.proposal is not None and state.proposal.problems:
+        return _draft(state, state.proposal)
     limit = state.profile.limit if state.profile is not None else None
     if limit is not None and len(state.claims) + len(ids) > limit:
         return Rejection(

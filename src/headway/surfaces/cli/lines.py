@@ -47,6 +47,7 @@ class Lines:
         self._heart.stop()
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
+        self._running.clear()
         self._width = min(max((len(a) for a in stale), default=8), self._widest)
         if self._verbose:
             for artifact_id in result.kept:
@@ -98,7 +99,9 @@ class Heart:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to count."""
+        """Begin to count, also again."""
+        self.stop()
+        self._stopped.clear()
         self._last = time.monotonic()
         self._thread = threading.Thread(target=self._live, name="headway-heart", daemon=True)
         self._thread.start()
@@ -112,6 +115,7 @@ class Heart:
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
+            self._thread = None
 
     def _live(self) -> None:
         while not self._stopped.wait(max(self._last + self._every - time.monotonic(), 0.01)):

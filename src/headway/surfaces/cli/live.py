@@ -49,7 +49,7 @@ NEWEST = 3
 """So many of those that are done are shown in a run that does not list them."""
 
 COMPLAINTS = 20
-"""So many failures stay on the screen in a run that does not list what it makes."""
+"""So many that failed or are held stay on the screen in a run that does not list what it makes."""
 
 SILENCE = 10.0
 """Seconds without output after which a running artifact is called silent."""
@@ -109,6 +109,7 @@ class View:
         self._kept: list[str] = []
         self._same: list[str] = []
         self._failed = 0
+        self._complaints = 0
         self._list_all = True
         self._running: dict[str, Running] = {}
         self._newest: deque[Done] = deque(maxlen=NEWEST)
@@ -126,6 +127,12 @@ class View:
     # What the run tells. Cheap: the run waits meanwhile.
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
+        self._stop()
+        self._over.clear()  # one view shows several runs: after a better plan, the next one
+        self._settled = self._failed = self._complaints = 0
+        self._same = []
+        self._running.clear()
+        self._newest.clear()
         self._result = result
         self._began = time.monotonic()
         self._to_make = len(stale)
@@ -159,10 +166,11 @@ class View:
             self._newest.append(Done(outcome, artifact_id, explained(outcome, reason, note)))
 
     def _complain(self) -> bool:
-        """Whether one more failure may stay on the screen; the last that may says where the others are."""
-        if self._failed == COMPLAINTS:
-            self._pen.say(f"After {COMPLAINTS} failures the others are only counted: headway status names them")
-        return self._failed < COMPLAINTS
+        """Whether one more that failed or is held may stay on the screen; the first that may not says who tells."""
+        self._complaints += 1
+        if self._complaints == COMPLAINTS + 1:
+            self._pen.say(f"After these {COMPLAINTS} the others are only counted: headway status names them")
+        return self._complaints <= COMPLAINTS
 
     def ended(self, result: RunResult) -> None:
         self._stop()

@@ -79,7 +79,7 @@ def _artifacts(preview: PlanPreview) -> str:
         "reuse": "to reuse",
         "ask": "to decide about",
         "claim": "for whoever claims them",
-        "wait": "being made",
+        "wait": "waiting",
     }
     actions = [item.action for item in preview.items.values()]
     counts = {text: actions.count(action) for action, text in words_.items()}  # type: ignore[arg-type]  # its words

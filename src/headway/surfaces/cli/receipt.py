@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from headway.engine.result import Decision, RunResult
+from headway.engine.result import NEXT_GATE, Decision, RunResult
 from headway.projections.story import seconds
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ def receipt(result: RunResult, where: str = "") -> str:
 def next_command(result: RunResult, where: str = "") -> str:
     """What to type next."""
     if result.paused is not None and result.paused.code in ("approval", "gates"):
-        return result.paused.resume
+        return f"{result.resume}{where if result.paused.code == 'gates' else ''}"
     if result.status == "interrupted" or result.paused is not None:
         command = "run"
     elif result.failed or result.decisions:
@@ -95,7 +95,9 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "yellow", f"{artifact_id}: {path} changed while it was being made. Next: headway run{where}"
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
-        yield "", f"{artifact_id} waits: {how}{where if how.startswith('headway ') else ''}"
+        first, *more = how.split(NEXT_GATE)
+        yield "", f"{artifact_id} waits: {first}{where if first.startswith('headway ') else ''}"
+        yield from (("", f"  and: gate {gate}") for gate in more)
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
     if result.gone:

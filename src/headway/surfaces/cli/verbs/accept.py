@@ -24,5 +24,8 @@ def run(args: Any, screen: Screen) -> int:
     plan_id = work.take_in(meant, take=args.take or "")
     accepted = work.accept(plan_id, args.artifacts, everything=args.all, reason=args.reason)
     screen.answer({"plan_id": plan_id, "accepted": accepted})
+    if not accepted:
+        screen.say("Nothing to accept.")
+        return 0
     screen.say(f"Accepted {len(accepted)}: {', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}")
     return 0

@@ -9,8 +9,9 @@ import argparse
 from typing import Any
 
 from headway.life import LEASE, Life
+from headway.surfaces.cli.hands import finish
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_by, add_json, add_plan, add_take, project_of, span
+from headway.surfaces.cli.options import add_by, add_json, add_plan, add_take, project_of, same_plan, span
 from headway.surfaces.cli.screen import Screen
 
 
@@ -43,6 +44,7 @@ def run(args: Any, screen: Screen) -> int:
             screen.say(f"  {key}: {claimed[key]}")
     for criterion in (*claimed["acceptance"], *claimed["constraints"]):
         screen.say(f"  - {criterion}")
-    where = f"write {', '.join(claimed['produces'])}, then " if claimed["produces"] else ""
-    screen.say(f"Next: {where}headway complete {claimed['artifact']}")
+    if claimed["produces"]:
+        screen.say(f"  write: {', '.join(claimed['produces'])}")
+    screen.say(f"Next: {finish(claimed['artifact'], claimed, same_plan(args))}")
     return 0

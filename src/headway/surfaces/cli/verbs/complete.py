@@ -40,5 +40,5 @@ def show(done: Finished, screen: Screen) -> None:
         screen.say(f"{done.artifact} is rejected. Next: headway why {done.artifact}")
     else:
         screen.say(f"{done.artifact} is made (event {done.completion.seq}) and waits:")
-    for lack in done.missing:
-        screen.say(f"  {lack.text}  Next: {lack.command}")
+    for number, lack in enumerate(done.missing):
+        screen.say(f"  {lack.text}{': ' if number else '  Next: '}{lack.command}")

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     impact = verbs.add_parser("impact", help="what a change would touch, and at what cost")
     impact.add_argument("node", metavar="ID", help="an artifact (plan:artifact where several have the name) or a file")
     provenance = verbs.add_parser("provenance", help="where something comes from, and whether it still stands")
-    provenance.add_argument("node", metavar="ID|PATH", help="an artifact, or a file that some goal made")
+    provenance.add_argument("node", metavar="ID|PATH", help="an artifact, or a file that some goal made or read")
     direction = provenance.add_mutually_exclusive_group()
     direction.add_argument("--up", action="store_true", help="only what it rests on")
     direction.add_argument("--down", action="store_true", help="only what rests on it")
@@ -135,7 +135,11 @@ def _task_line(task: Task, screen: Screen) -> str:
     word = "" if task.status in ("complete", "running") else task.status.replace("ready", "pending")
     word = "skipped" if task.skipped else word.replace("planned", "pending")
     text = task.error or needs
-    return "  ".join(part for part in (f"  {SIGN[task.status]} {task.id}", word, screen.style(text, "dim")) if part)
+    return "  ".join(
+        part
+        for part in (f"  {'–' if task.skipped else SIGN[task.status]} {task.id}", word, screen.style(text, "dim"))
+        if part
+    )
 
 
 def _draw(project: Project, args: Any, screen: Screen) -> int:
@@ -204,6 +208,8 @@ def _provenance(args: Any, screen: Screen) -> int:
     project = project_of(args, screen)
     found = provenance(project.dag, args.node, direction="up" if args.up else "down" if args.down else "both")
     screen.answer(found)
+    if not found["made_by"]:
+        screen.say(f"{screen.style(found['current'], 'bold')}  a source: no goal made it")
     for made in found["made_by"]:
         _say_origin(made, screen)
     if found.get("up"):

@@ -13,8 +13,9 @@ from typing import Any
 from headway.errors import UsageError
 from headway.files.given import read_given
 from headway.life import Life
+from headway.surfaces.cli.hands import give
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, person, project_of
+from headway.surfaces.cli.options import add_json, add_plan, person, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.verbs.complete import show
 
@@ -57,6 +58,6 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(f"  {name} ({gate['kind']}): {gate['status']}")
         for said in gate["verdicts"]:
             screen.say(f"    {said['verdict']} by {said['by']}: {' '.join(said['text'].split())[:100]}".rstrip(": "))
-    for lack in found["missing"]:
-        screen.say(f"Next: {lack['command']}")
+    for number, lack in enumerate(found["missing"]):
+        screen.say(f"{'  and' if number else 'Next'}: {give(lack, same_plan(args))}")
     return 0

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headway.core.events import Record, Unknown
+from headway.core.events import Record, Snapshot, Unknown
 from headway.errors import UsageError
 from headway.project import Project
 from headway.projections.story import Story
@@ -23,6 +23,7 @@ from headway.surfaces.cli.screen import Screen
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--last", type=int, metavar="N", help="only the last N events")
     parser.add_argument("--since", type=int, default=1, metavar="SEQ", help="from this event on")
+    parser.add_argument("--all", action="store_true", help="also the snapshots, in which nothing happens")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from here on")
     parser.add_argument("--trace", action="store_true", help="JSON lines: waves, artifacts and how long they took")
     add_plan(parser)
@@ -89,7 +90,8 @@ def _told(args: Any, project: Project, plan_id: str, newest: int, screen: Screen
     for record in records:
         said = story.tell(record)
         by = max(by, len(record.by))
-        if record.seq >= first:
+        hidden = isinstance(record.event, Snapshot) and not (args.all or screen.as_json)
+        if record.seq >= first and not hidden:
             when = screen.style(record.ts[:19].replace("T", " "), "dim")
             yield _Item(f"{record.seq:>{width}}  {when}  {record.by:<{by}}  {said}", _document(record))
 
@@ -118,5 +120,8 @@ def _trace(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_
 
 def _document(record: Record) -> dict[str, Any]:
     event = record.event
+    data: Any
     name, data = (event.name, event.data) if isinstance(event, Unknown) else (event.type, event)
+    if isinstance(event, Snapshot):
+        data = {"digest": event.digest}  # the state itself is what `plans show` shows, and is large
     return {"seq": record.seq, "ts": record.ts, "type": name, "by": record.by, "data": data, "hash": record.hash}

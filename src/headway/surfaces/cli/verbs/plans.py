@@ -123,7 +123,8 @@ def _new(args: Any, screen: Screen) -> int:
     if not saved.problems:
         return 0
     _warn(saved.problems, screen)
-    screen.note("It is saved as a draft and does not run. Correct the file, then: headway plans new")
+    again = f"headway plans new {args.file or ''}".rstrip()
+    screen.note(f"It is saved as a draft and does not run. Correct the file, then: {again}")
     return 2
 
 

@@ -32,7 +32,7 @@ def run(args: Any, screen: Screen) -> int:
         done = Life(work, by=args.by).judge_work(plan_id, args.artifacts, "REJECT", text=args.reason)
         screen.answer({"plan_id": plan_id, "artifacts": [one.to_dict() for one in done]})
         for one in done:
-            screen.say(f"{one.artifact} is rejected: {args.reason}. Next: headway run, or headway claim {one.artifact}")
+            screen.say(f"{one.artifact} is rejected: {args.reason}. Next: headway why {one.artifact}")
         return 0
     Planning(project, by=args.by).reject(plan_id, reason=args.reason)
     screen.answer({"plan_id": plan_id, "rejected": args.reason})

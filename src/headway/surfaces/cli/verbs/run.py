@@ -8,6 +8,7 @@ headway run -n              say what would be made, and why
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,7 +70,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after a failure: the default")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="K=V", help="a variable of the plan, for this run on"
+        "--set",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="a variable of the plan, for this run and all after it, until the next --set",
     )
     add_take(parser)
     parser.add_argument(
@@ -91,6 +96,8 @@ def run(args: Any, screen: Screen) -> int:
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
     meant = work.taken_in(meant, take=args.take or "", variables=variables)
+    if variables:
+        screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
     with asked, watch as reporter:
@@ -161,15 +168,18 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         view.show_difference(difference, seq, screen)
     if preview.warning:
         screen.note(screen.style(f"{preview.warning}.", "yellow", err=True))
-    screen.say(f"\n{_next(preview)}{same_plan(args) if preview.items else ''}")
+    screen.say(f"\n{_next(preview, args)}")
     return 0
 
 
-def _next(preview: PlanPreview) -> str:
+def _next(preview: PlanPreview, args: Any) -> str:
     if not preview.items:
         return "Nothing to do."
     first = f"Before it starts, run asks: {preview.question.text}. " if preview.question else ""
-    return f"{first}Next: headway run"
+    chosen = [("--until", args.until), ("--rerun", args.rerun), ("--rerun-from", args.rerun_from)]
+    words = [*args.targets, *(word for flag, ids in chosen for a in ids for word in (flag, a))]
+    words += ["--force"] if args.rerun_all else []
+    return f"{first}Next: {shlex.join(['headway', 'run', *words])}{same_plan(args)}"
 
 
 def _ask(screen: Screen, args: Any, signals: _Signals) -> Callable[[Question], bool]:

@@ -9,6 +9,7 @@ import argparse
 from typing import Any
 
 from headway.core.freshness import EDITS
+from headway.surfaces.cli.hands import finish, give, held
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -50,7 +51,7 @@ def run(args: Any, screen: Screen) -> int:
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
         screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
-    screen.say(_summary(artifacts, open_, same_plan(args)))
+    screen.say(_summary(document, open_, same_plan(args)))
     return 1 if args.check and open_ else 0
 
 
@@ -63,10 +64,17 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         stale = found["freshness"] == "stale"
         sign = "↻" if stale and found["status"] == "complete" else SIGN[found["status"]]
         text = found["error"] or (found["reason"]["text"] if stale else "")
-        if found["missing"] and not found["error"]:
-            text = "waits: " + "; ".join(f"{lack['text']}: {lack['command']}" for lack in found["missing"])
+        lacks = found["missing"] if not found["error"] else []
+        if found["blocked_by"] and not lacks:
+            text = f"blocked by {found['blocked_by']}"
+        if _in_hand(found):
+            text = held(found["claim"])
+        elif lacks:
+            text = f"waits: {lacks[0]['text']}: {lacks[0]['command']}"
         style = "red" if found["error"] else "dim"
         screen.say(f"  {sign} {artifact_id:<{width}}  {screen.style(text, style)}".rstrip())
+        for lack in lacks[1:]:
+            screen.say(f"    {'':<{width}}  {screen.style(_and(lack), 'dim')}")
     if not whole:
         more = [f"{len(open_) - MANY:,} more to make"] if len(open_) > MANY else []
         more += [f"{len(artifacts) - len(open_):,} up to date"]
@@ -94,12 +102,35 @@ def _sign(found: dict[str, str] | None) -> str:
     return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
 
 
-def _summary(artifacts: dict[str, Any], open_: list[str], where: str) -> str:
+def _summary(document: dict[str, Any], open_: list[str], where: str) -> str:
     """What is to be done, in a line."""
+    artifacts, command = document["artifacts"], document["next"]
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
         return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
-    if any(artifacts[a]["reason"]["code"] == "in_progress" for a in open_):
-        return f"{len(open_)} to make at most. A run is under way: headway log --follow{where}"
-    return f"{len(open_)} to make at most. Next: headway run{where}" if open_ else "Everything is up to date."
+    number = f"{len(open_)} to make at most"
+    claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
+    if any(not _in_hand(artifacts[a]) for a in claimed):
+        return f"{number}. A run is under way: headway log --follow{where}"
+    waiting = [a for a in open_ if artifacts[a]["missing"] and not artifacts[a]["error"]]
+    others = {*claimed, *waiting, *(a for a in open_ if artifacts[a]["reason"]["code"] == "requirement_stale")}
+    if waiting and others.issuperset(open_):
+        return f"{number}. Next: {give(artifacts[waiting[0]]['missing'][0], where)}"
+    if claimed and others.issuperset(open_):
+        first = claimed[0]
+        claim = artifacts[first]["claim"]
+        return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
+    if not open_:
+        return "Everything is up to date."
+    named = "" if " --plan-id " in command else where
+    return f"{number}. Next: {command}{named}"
+
+
+def _in_hand(found: dict[str, Any]) -> bool:
+    """Somebody has it in hand, and no run."""
+    return found["reason"]["code"] == "in_progress" and found["claim"] is not None and not found["claim"]["run"]
+
+
+def _and(lack: dict[str, str]) -> str:
+    return f"and: {lack['text']}: {lack['command']}"

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from headway.surfaces.cli.hands import finish, give, held
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -59,6 +60,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     if found["error"]:
         tried = f" ({found['error']['attempts']} attempts)" if found["error"]["attempts"] > 1 else ""
         screen.say(screen.style(f"  last error{tried}: {found['error']['message']}", "red"))
+        if found["error"]["verify"]:
+            screen.say(f"  verify: {found['error']['verify']}")
         for line in found["error"]["output"].splitlines():
             screen.say(f"  | {line}")
     for root in found["root_causes"]:
@@ -69,7 +72,24 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
         screen.say(f"  behind it: {_few(found['dependents'])}")
-    _say_cost(found["cost"], artifact_id, screen, where)
+    if reason["code"] == "in_progress" and found["claim"]:
+        _say_holder(found["claim"], artifact_id, screen, where)
+    elif lacks := [lack for lack in found["missing"] if not failed or lack["kind"] == "approval"]:
+        for lack in lacks:
+            screen.say(f"  waits: {lack['text']}: {give(lack, where)}")
+        screen.say(f"  Next: {give(lacks[0], where)}")
+    else:
+        blocker = next(iter(found["blocked_by"]), "")
+        _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
+
+
+def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
+    """Whoever makes it now, and what goes on from there."""
+    if claim["run"]:
+        screen.say(f"  A run makes it since {claim['since']}. Next: headway log --follow{where}")
+        return
+    screen.say(f"  {held(claim)}, token {claim['token']}")
+    screen.say(f"  Next: {finish(artifact_id, claim, where)}")
 
 
 def _say_values(reason: Mapping[str, Any], screen: Screen) -> None:
@@ -80,7 +100,8 @@ def _say_values(reason: Mapping[str, Any], screen: Screen) -> None:
             screen.say(f"    {name}: {first}{' …' if rest else ''}")
 
 
-def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
+def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: str, where: str) -> None:
+    """`first`: what to type before anything can be made."""
     from headway.engine.estimates import Span
     from headway.engine.preview import Total
     from headway.surfaces.cli.preview import spanned, totalled
@@ -92,12 +113,16 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, where: 
         "reuse": "It was made from the same things before: reusing it costs nothing.",
         "ask": "What stands at its path is yours to decide about.",
         "claim": f"Whoever claims it makes it: headway claim {artifact_id}{where}",
-        "wait": "It is being made now.",
+        "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
     more = f" With all that is stale before and behind it, {cost['artifacts']} at most: {totalled(total)}."
-    screen.say(f"  {known}{more if cost['artifacts'] > 1 else ''}")
-    if cost["action"] in ("make", "restore", "reuse"):
+    said = f"{known}{more if cost['artifacts'] > 1 and cost['action'] != 'wait' else ''}"
+    if said:
+        screen.say(f"  {said}")
+    if first:
+        screen.say(f"  Next: {first}")
+    elif cost["action"] in ("make", "restore", "reuse"):
         screen.say(f"  Next: {command}")
     elif cost["action"] == "ask":
         screen.say(f"  Next: headway diff {artifact_id}{where}")

@@ -1,0 +1,94 @@
+"""What people are told about work in hands and at gates: who, until when, and one command to be typed as it is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workshop import Done, Workshop
+
+PLAN = """\
+id: api
+goal: Write a book
+artifacts:
+  intro:
+    produces: intro.txt
+  page:
+    produces: page.txt
+    run: "echo page > {output}"
+    gates:
+      review: {by: [ann, bob], quorum: 2}
+      ok: {kind: approval}
+"""
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Command lines in a project with something for people and something behind two gates."""
+    shop = Workshop(tmp_path / "project")
+    shop.file.write_text(PLAN, encoding="utf-8")
+    return lambda *words: shop.run(capsys, *words)
+
+
+def next_command(done: Done) -> list[str]:
+    """The one command that is named as the next."""
+    (command,) = re.findall(r"Next: (headway [^\n]*)", done.out + done.err)
+    assert not re.search(r"[;()…]|, or ", command)
+    return shlex.split(command)[1:]
+
+
+def test_a_claim_is_finished_by_the_command_that_it_names(run: Run, tmp_path: Path) -> None:
+    """Typed as it stands, by whoever claimed it."""
+    claimed = run("claim", "intro", "--by", "joe smith")
+    (tmp_path / "project" / "intro.txt").write_text("hello")
+    assert "  write: intro.txt" in claimed.out
+    assert run(*next_command(claimed)).out.startswith("intro is complete")
+
+
+def test_status_and_why_name_who_has_it_in_hand_and_claim_no_run(run: Run) -> None:
+    """Holder, lease and the next step; no run is said to be under way."""
+    run("claim", "intro", "--by", "joe")
+    claim = run("status", "--json").json["artifacts"]["intro"]["claim"]
+    said = run("status").out
+    assert f"intro  claimed by joe until {claim['until']}\n" in said
+    assert "under way" not in said
+    why = run("why", "intro")
+    assert f"claimed by joe until {claim['until']}, token {claim['token']}" in why.out
+    assert next_command(why)[:4] == ["complete", "intro", "--by", "joe"]
+
+
+def test_of_a_lease_that_is_over_it_is_said_that_anybody_may_claim(run: Run) -> None:
+    """It still stands, and the next step is another claim."""
+    run("claim", "intro", "--by", "joe", "--lease", "0.000001s")
+    assert ", which is over" in run("status").out
+    why = run("why", "intro")
+    assert next_command(why)[:2] == ["claim", "intro"]
+    assert run(*next_command(why)).code == 0
+
+
+def test_with_several_gates_the_next_command_is_one_that_can_be_typed(run: Run) -> None:
+    """The first word's; the rest is listed on lines of its own. `run`, `status`, `why` and `gate` agree."""
+    made = run("run")
+    assert made.code == 75
+    assert "and: gate ok (approval): headway gate page ok approve --by NAME" in made.out + made.err
+    first = ["gate", "page", "review", "approve", "--by", "ann"]
+    for done in (made, run("why", "page"), run("gate", "page")):
+        assert next_command(done)[:6] == first
+    run("claim", "intro", "--by", "joe")
+    assert next_command(run("status"))[:6] == first
+    assert run("run", "--json").json["paused"]["resume"].split()[1:] == first
+    assert next_command(run(*first))[:6] == ["gate", "page", "review", "approve", "--by", "bob"]
+
+
+def test_after_a_rejection_of_the_plan_run_and_status_say_so_with_the_reason(run: Run) -> None:
+    """And the next command is still the whole and only one."""
+    run("reject", "--reason", "too: long", "--by", "ann")
+    for words in (["run"], ["status"]):
+        done = run(*words)
+        assert "the plan's approval (rejected by ann: too: long)" in done.out + done.err
+        assert next_command(done)[:3] == ["approve", "--plan-id", "api"]

@@ -1,0 +1,132 @@
+"""What `status` and `why` say to type next: the command that leads on, whatever is in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workshop import Workshop
+
+FEED = """\
+id: news
+goal: A newsletter
+artifacts:
+  feed: {produces: feed.txt, run: "exit 3"}
+  letter: {requires: [feed], produces: letter.txt, run: "cat {inputs.feed} > {output}"}
+  mail: {requires: [letter], produces: mail.txt, run: "cat {inputs.letter} > {output}"}
+"""
+
+
+def project(tmp_path: Path, plan: str) -> Workshop:
+    shop = Workshop(tmp_path / "project")
+    shop.file.write_text(plan, encoding="utf-8")
+    return shop
+
+
+def last(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_status_names_why_when_only_failed_and_blocked_ones_are_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the run itself does; what is blocked says by what, however far behind it is."""
+    shop = project(tmp_path, FEED)
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway run --project {shop.root}")
+    shop.run(capsys, "run")
+    shown = shop.run(capsys, "status").out
+    assert last(shown) == f"3 to make at most. Next: headway why feed --project {shop.root}"
+    assert [line.split("  ")[-1] for line in shown.splitlines() if "blocked by" in line] == ["blocked by feed"] * 2
+
+
+def test_status_names_the_run_while_there_is_anything_that_it_can_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A failure beside it does not matter."""
+    shop = project(tmp_path, FEED)
+    shop.run(capsys, "run")
+    shop.edit("artifacts:\n", 'artifacts:\n  logo: {produces: logo.txt, run: "echo logo > {output}"}\n')
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway run --project {shop.root}")
+
+
+def test_status_of_a_plan_that_nobody_approved_names_the_approval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing else helps."""
+    shop = project(tmp_path, FEED.replace("artifacts:", "approval: required\nartifacts:"))
+    shop.run(capsys, "run")
+    assert last(shop.run(capsys, "status").out).endswith("Next: headway approve --plan-id news")
+
+
+def test_status_of_what_waits_at_a_gate_names_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is behind it waits as well."""
+    plan = FEED.replace('run: "exit 3"', 'run: "echo x > {output}", gates: {review: {by: [bob]}}')
+    shop = project(tmp_path, plan)
+    shop.run(capsys, "run")
+    said = last(shop.run(capsys, "status").out)
+    assert said.endswith(f"Next: headway gate feed review approve --by bob --project {shop.root}")
+
+
+def test_status_of_a_closed_plan_names_what_opens_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run would be refused."""
+    shop = project(tmp_path, FEED)
+    shop.run(capsys, "run")
+    assert shop.run(capsys, "plans", "close", "news").code == 0
+    assert last(shop.run(capsys, "status").out).endswith("Next: headway reset --all --plan-id news")
+
+
+def test_status_of_what_somebody_has_to_claim_names_the_claim(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No run makes what has no recipe."""
+    shop = project(tmp_path, FEED.replace(', run: "exit 3"', ""))
+    shop.run(capsys, "run")
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway claim feed --project {shop.root}")
+
+
+def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Running it would fail in the same way."""
+    shop = project(tmp_path, FEED)
+    shop.run(capsys, "run")
+    assert last(shop.run(capsys, "why", "mail").out) == f"  Next: headway why feed --project {shop.root}"
+    assert last(shop.run(capsys, "why", "feed").out) == f"  Next: headway run feed --project {shop.root}"
+
+
+def test_why_of_a_failed_verify_names_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what has to be typed to see for oneself."""
+    shop = project(tmp_path, FEED.replace('run: "exit 3"', 'run: "echo x > {output}", verify: "grep -q y feed.txt"'))
+    shop.run(capsys, "run")
+    assert "\n  verify: grep -q y feed.txt\n" in shop.run(capsys, "why", "feed").out
+
+
+def test_why_shows_a_functions_own_frames_and_none_of_headways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever wrote the function looks for their line."""
+    shop = project(tmp_path, FEED.replace('run: "exit 3"', "make: feeding:feed"))
+    (shop.root / "feeding.py").write_text("def feed():\n    raise KeyError('no feed')\n", encoding="utf-8")
+    shop.run(capsys, "run")
+    shown = shop.run(capsys, "why", "feed").out
+    assert "feeding.py" in shown
+    assert "KeyError: 'no feed'" in shown
+    assert "headway/engine" not in shown
+
+
+def test_accepting_all_of_nothing_is_no_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to accept, and that is said."""
+    shop = project(tmp_path, FEED)
+    done = shop.run(capsys, "accept", "--all")
+    assert (done.code, done.out, done.err) == (0, "Nothing to accept.\n", "")
+    assert shop.run(capsys, "accept", "--all", "--json").json["accepted"] == []
+    assert shop.run(capsys, "accept").code == 2
+
+
+def test_a_variable_that_is_set_is_said_to_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what the next run goes by as well."""
+    plan = FEED.replace("artifacts:", "vars: {who: ann}\nartifacts:").replace("exit 3", "echo {vars.who} > {output}")
+    shop = project(tmp_path, plan)
+    done = shop.run(capsys, "run", "--set", "who=bob")
+    assert (done.code, done.err) == (0, "Set who=bob. It stays so until the next --set.\n")
+    assert shop.run(capsys, "run").out.startswith("Nothing to do")
+    assert (shop.root / "feed.txt").read_text(encoding="utf-8") == "bob\n"
