@@ -324,7 +324,8 @@ class Plan:
         real = os.path.realpath(file) if file else ""
         plain_name = name.replace(".", "").isidentifier() and not getattr(plain, "__closure__", None)
         own = real.startswith(root + os.sep) and os.path.isfile(real)
-        if own and plain_name and not odd and is_defined_once(real, name):
+        bound = inspect.ismethod(plain) and not isinstance(plain.__self__, type)  # its instance is nowhere else
+        if own and plain_name and not odd and not bound and is_defined_once(real, name):
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
 

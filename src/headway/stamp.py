@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 4
+FORMAT = 5
 MANY = 4000
 """With so many files, looking at them by two is worth a process."""
 
@@ -136,8 +136,8 @@ def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
             if file.read() != tail:
                 return False
     for path, known in zip(folders, folder_stats, strict=True):
-        found = os.lstat(prefix + path)
-        if (found.st_mtime_ns, found.st_ino) != known:
+        found = os.stat(prefix + path)
+        if (found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
             return False
     if any(os.path.lexists(prefix + path) for path in absent):
         return False
@@ -192,7 +192,7 @@ def write(
     ledgers: "Iterable[tuple[str, int, bytes]]",
     env: "Mapping[str, str | None]",
     files: "Mapping[str, tuple[int, int, int, int]]",
-    folders: "Mapping[str, tuple[int, int]]",
+    folders: "Mapping[str, tuple[int, int, int]]",
     absent: "Iterable[str]",
     built: str = "",
 ) -> None:

@@ -82,6 +82,12 @@ def add_under_glob(root: Path) -> None:
     (root / "data/b.txt").write_text("b")
 
 
+def add_and_put_the_time_back(root: Path) -> None:
+    before = (root / "data").stat()
+    add_under_glob(root)
+    os.utime(root / "data", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def replace_output_same_size(root: Path) -> None:
     path = root / "out/listing.txt"
     before = path.stat()
@@ -100,6 +106,7 @@ def replace_source(root: Path) -> None:
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a file is added under a pattern": add_under_glob,
+    "a file is added under a pattern, and the folder's time put back": add_and_put_the_time_back,
     "a source is changed": lambda root: (root / "data/a.txt").write_text("A"),
     "an output is replaced by one of equal size and time": replace_output_same_size,
     "an output is deleted": lambda root: (root / "out/scripted.txt").unlink(),
@@ -124,6 +131,27 @@ def test_a_stamp_is_not_fooled(project: Path, change: Callable[[Path], object]) 
     """Whatever changed, the full judgement decides."""
     change(project)
     assert stamped() is None
+
+
+@pytest.mark.parametrize(("link", "to", "pattern"), [("data", "real", "data/*"), ("data/far", "../real", "data/**/*")])
+def test_a_file_that_appears_behind_a_linked_folder_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str, to: str, pattern: str
+) -> None:
+    """Patterns go through links, and so does the stamp."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/a.txt").write_text("a")
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(to)
+    (tmp_path / "headway.yaml").write_text(
+        f"id: linked\ngoal: Look through links\nartifacts:\n  listing:\n    sources: ['{pattern}.txt']\n"
+        "    produces: out.txt\n    run: 'echo listed > {output}'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert "1 made" in run()
+    assert stamped() is not None
+    (tmp_path / "real/b.txt").write_text("b")
+    assert stamped() is None
+    assert "1 made" in run()
 
 
 def test_an_edit_within_one_clock_tick_is_seen(project: Path) -> None:

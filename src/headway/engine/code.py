@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from headway.core.plan import ArtifactSpec
@@ -26,7 +27,7 @@ class Module:
         self.path = path
         self.tree = ast.parse(source, filename=path)
         self.names: dict[str, list[ast.stmt]] = {}
-        self.imports: dict[str, tuple[str, str]] = {}
+        self.imports: dict[str, list[tuple[str, str]]] = {}
         self.stars: list[str] = []
         self._read(self.tree.body)
         self._read_inner_imports()
@@ -34,10 +35,10 @@ class Module:
     def _read(self, body: list[ast.stmt]) -> None:
         for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                node.decorator_list = [d for d in node.decorator_list if not _registers(d)]
+                node.decorator_list = [d for d in node.decorator_list if not registers(d)]
                 self.names.setdefault(node.name, []).append(node)
             elif not isinstance(node, (ast.Import, ast.ImportFrom)):
-                for name in _bound(node):
+                for name in dict.fromkeys([*_bound(node), *_changed(node)]):
                     self.names.setdefault(name, []).append(node)
 
     def _read_inner_imports(self) -> None:
@@ -47,8 +48,13 @@ class Module:
                 self._read_from(node)
             elif isinstance(node, ast.Import):
                 for alias in node.names:
-                    whole = alias.name if alias.asname else alias.name.split(".")[0]
-                    self.imports.setdefault(alias.asname or whole, (whole, ""))
+                    first, *rest = alias.name.split(".")
+                    if alias.asname or not rest:
+                        self._import(alias.asname or first, alias.name, "")
+                        continue
+                    self._import(first, first, "")
+                    for end in range(1, len(rest) + 1):
+                        self._import(first, ".".join([first, *rest[:end]]), "*")
 
     def _read_from(self, node: ast.ImportFrom) -> None:
         module = "." * node.level + (node.module or "")
@@ -56,7 +62,13 @@ class Module:
             if alias.name == "*":
                 self.stars.append(module)
             else:
-                self.imports.setdefault(alias.asname or alias.name, (module, alias.name))
+                self._import(alias.asname or alias.name, module, alias.name)
+
+    def _import(self, name: str, module: str, what: str) -> None:
+        """One of the places that a name may come from: which import is executed cannot be told."""
+        places = self.imports.setdefault(name, [])
+        if (module, what) not in places:
+            places.append((module, what))
 
 
 class Code:
@@ -69,6 +81,13 @@ class Code:
         self._modules: dict[str, Module | None] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._references: dict[str, str] = {}
+        self.reached: dict[tuple[str, str], set[str]] = {}
+        """The files that the code of a name was found in."""
+
+        self.loaded: dict[str, bool] = {}
+        """Files that may have changed since they were loaded: whether what was loaded is what they hold."""
+
+        self._found: dict[tuple[str, str], list[str]] = {}
 
     def of_reference(self, reference: str) -> str:
         """The digest of `module:function` or `path/file.py:function`."""
@@ -91,11 +110,35 @@ class Code:
             self._digests[key] = self._closure(path, first)
         return self._digests[key]
 
+    def of_module(self, path: str) -> str:
+        """The digest of a whole file and of all that it uses."""
+        key = (path, "*")
+        if key not in self._digests:
+            self._digests[key] = self._closure(path, "*")
+        return self._digests[key]
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is the project's own: below its root, and not installed there."""
+        if not path.startswith(self.root + os.sep) or not path.endswith(".py"):
+            return False
+        parts = path[len(self.root) + 1 :].split(os.sep)
+        return not any(part == "site-packages" or part.startswith(".") for part in parts) and os.path.isfile(path)
+
     def find(self, module: str, relative_to: str = "") -> str | None:
         """The project file of a module, or None if it is not the project's."""
+        return next(iter(self.find_all(module, relative_to)), None)
+
+    def find_all(self, module: str, relative_to: str = "") -> list[str]:
+        """The project files that a module may be: which of them Python takes depends on how it was started."""
         if module.endswith(".py"):
             path = os.path.join(self.root, module)
-            return path if os.path.isfile(path) else None
+            return [path] if os.path.isfile(path) else []
+        key = (module, os.path.dirname(relative_to))
+        if key not in self._found:
+            self._found[key] = self._look_for(module, relative_to)
+        return self._found[key]
+
+    def _look_for(self, module: str, relative_to: str) -> list[str]:
         level = len(module) - len(module.lstrip("."))
         base = self.root
         if level:
@@ -104,13 +147,16 @@ class Code:
                 base = os.path.dirname(base)
         parts = [p for p in module.lstrip(".").split(".") if p]
         folders = [base] if level else [self.root, os.path.join(self.root, "src"), os.path.dirname(relative_to)]
+        found: list[str] = []
         for folder in folders:
             stem = os.path.join(folder, *parts)
-            for path in (f"{stem}.py", os.path.join(stem, "__init__.py")):
-                if parts and os.path.isfile(path) and os.path.realpath(path).startswith(self.root + os.sep):
-                    return path
+            # Python takes the package where both are there.
+            for path in (os.path.join(stem, "__init__.py"), *([f"{stem}.py"] if parts else [])):
+                if os.path.isfile(path) and os.path.realpath(path).startswith(self.root + os.sep):
+                    found.append(path)
+                    break
                 self.absent.add(os.path.relpath(path, self.root))
-        return None
+        return list(dict.fromkeys(found))
 
     def _closure(self, path: str, name: str) -> str:
         """All statements that a name leads to, in a fixed order, hashed."""
@@ -126,14 +172,15 @@ class Code:
                 continue
             if what == "*":
                 pieces.append(f"*:{ast.dump(module.tree)}")
-                used = _used(module.tree)
+                used = names_used(module.tree)
             else:
                 nodes = module.names.get(what, [])
                 pieces += [f"{what}:{ast.dump(node)}" for node in nodes]
-                used = {n for node in nodes for n in _used(node)}
+                used = {n for node in nodes for n in names_used(node)}
                 used |= {(what, "")} if not nodes else set()
             queue += self._lead_on(where, module, used)
-        return _digest("\n".join(sorted(pieces)))
+        self.reached[path, name] = {where for where, _ in seen}
+        return digest_of("\n".join(sorted(pieces)))
 
     def _lead_on(self, where: str, module: Module, used: set[tuple[str, str]]) -> list[tuple[str, str]]:
         """Where the names that a piece of code uses are defined, as far as that is in the project."""
@@ -141,34 +188,35 @@ class Code:
         for name, attribute in sorted(used):
             if name in module.names:
                 found.append((where, name))
-            elif name in module.imports:
-                found += self._imported(where, *module.imports[name], attribute)
-            else:
-                for star in module.stars:
-                    target = self.find(star, where)
-                    if target:
-                        found.append((target, "*"))
+            for place in module.imports.get(name, ()):
+                found += self._imported(where, *place, attribute)
+            if name not in module.names and name not in module.imports:
+                found += [(target, "*") for star in module.stars for target in self.find_all(star, where)]
         return found
 
     def _imported(self, where: str, source: str, name: str, attribute: str) -> list[tuple[str, str]]:
-        if name:
-            target = self.find(source, where)
-            if target is not None:
-                known = self._module(target)
-                if known is not None and (name in known.names or name in known.imports):
-                    return [(target, name)]
-            inner = self.find(f"{source}.{name}" if source.strip(".") else f"{source}{name}", where)
-            if inner is not None:
-                return [(inner, attribute or "*")]
-            return [(target, "*")] if target else []
-        inner = self.find(f"{source}.{attribute}", where) if attribute else None
-        if inner is not None:
-            return [(inner, "*")]
-        target = self.find(source, where)
-        if target is None:
-            return []
-        known = self._module(target)
-        return [(target, attribute if attribute and known and attribute in known.names else "*")]
+        """What a name stands for that `from source import name` binds, or `import source` where there is no name."""
+        targets = self.find_all(source, where)
+        if name == "*":
+            return [(target, "*") for target in targets]
+        if not name:
+            inner = self.find_all(f"{source}.{attribute}", where) if attribute else []
+            if inner:
+                return [(path, "*") for path in inner]
+            return [(target, attribute if self._defines(target, attribute) else "*") for target in targets]
+        found = [(target, name) for target in targets if self._binds(target, name)]
+        if len(found) < max(len(targets), 1) or (where, name) in found:
+            inner = self.find_all(f"{source}.{name}" if source.strip(".") else f"{source}{name}", where)
+            found += [(path, attribute if self._defines(path, attribute) else "*") for path in inner]
+        return found or [(target, "*") for target in targets]
+
+    def _defines(self, path: str, name: str) -> bool:
+        module = self._module(path) if name else None
+        return module is not None and name in module.names
+
+    def _binds(self, path: str, name: str) -> bool:
+        module = self._module(path)
+        return module is not None and (name in module.names or name in module.imports)
 
     def _module(self, path: str) -> Module | None:
         if path not in self._modules:
@@ -183,13 +231,13 @@ class Code:
         return self._modules[path]
 
 
-def _registers(decorator: ast.expr) -> bool:
+def registers(decorator: ast.expr) -> bool:
     """`@plan.artifact(…)` says what the artifact is; that is its spec, and not the code that makes it."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return isinstance(target, ast.Attribute) and target.attr == "artifact"
 
 
-def _used(node: ast.AST) -> set[tuple[str, str]]:
+def names_used(node: ast.AST) -> set[tuple[str, str]]:
     """Names that a piece of code uses, with the attribute that is taken of each, if only one is."""
     found: set[tuple[str, str]] = set()
     taken: set[int] = set()
@@ -209,49 +257,39 @@ def _inner_imports(node: ast.Import | ast.ImportFrom) -> set[tuple[str, str]]:
 
 def _bound(node: ast.stmt) -> list[str]:
     """Names that a statement binds at the top of a module."""
-    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)] + [
-        n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    ]
+    found = []
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            found.append(inner.id)
+        elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.append(inner.name)
+        elif isinstance(inner, (ast.Import, ast.ImportFrom)):
+            found += [name for name, _ in _inner_imports(inner) if name != "*"]
+    return found
 
 
-def of_live(function: Any, depth: int = 0) -> str:
-    """The digest of a function that has no project file: of a notebook or a prompt. Its source, and what it uses."""
-    import inspect
-    import textwrap
-
-    from headway.core.fingerprint import NotEncodable, digest
-
-    try:
-        tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        for node in tree.body:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                node.decorator_list = [d for d in node.decorator_list if not _registers(d)]
-        text, used = ast.dump(tree), _used(tree)
-    except (OSError, TypeError, SyntaxError):
-        code = getattr(function, "__code__", None)
-        text, used = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(function), set()
-    parts = [text]
-    scope = dict(getattr(function, "__globals__", {}))
-    closure = inspect.getclosurevars(function).nonlocals if hasattr(function, "__code__") else {}
-    for name in sorted({name for name, _ in used}):
-        value = closure.get(name, scope.get(name))
-        if value is function or value is None:
+def _changed(node: ast.stmt) -> list[str]:
+    """Names whose values a statement changes in place: `T["k"] = 1`, `o.x = 1`, `L.append(1)`."""
+    found = []
+    for inner in ast.walk(node):
+        target: ast.AST = inner
+        if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Call):
+            target = inner.value.func
+        elif not isinstance(inner, (ast.Subscript, ast.Attribute)) or isinstance(inner.ctx, ast.Load):
             continue
-        if inspect.isfunction(value) or inspect.isclass(value):
-            if getattr(value, "__module__", "") == getattr(function, "__module__", "") and depth < 20:
-                parts.append(f"{name}={of_live(value, depth + 1)}")
-        elif not inspect.ismodule(value):
-            try:
-                parts.append(f"{name}={digest(value)}")
-            except NotEncodable:
-                parts.append(f"{name}:{type(value).__qualname__}")
-    return _digest("\n".join(parts))
+        if isinstance(target, ast.Name):
+            continue
+        while isinstance(target, (ast.Attribute, ast.Subscript, ast.Call)):
+            target = target.func if isinstance(target, ast.Call) else target.value
+        if isinstance(target, ast.Name):
+            found.append(target.id)
+    return found
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
     """The digest of code; its ending tells whether the code reads the plan's variables."""
     found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return found + READS_VARS if "attr='vars'" in text else found
+    return found + READS_VARS if "attr='vars'" in text or READS_VARS in text else found
 
 
 def _unfound(reference: str, why: str) -> UsageError:
@@ -263,30 +301,32 @@ def _unfound(reference: str, why: str) -> UsageError:
     )
 
 
-def of_function(code: Code, function: Any) -> str:
-    """The digest of a function object: through its project file where it has one, else from the object itself."""
-    import inspect
-
-    plain = inspect.unwrap(function)
-    file = getattr(getattr(plain, "__code__", None), "co_filename", "")
-    real = os.path.realpath(file) if file else ""
-    name = getattr(plain, "__qualname__", "")
-    if real.startswith(code.root + os.sep) and os.path.isfile(real) and "<" not in name and not plain.__closure__:
-        try:
-            found = code.of_name(real, name)
-            return found if is_defined_once(real, name) else _digest(f"{found}\n{of_live(plain)}")
-        except UsageError:
-            pass
-    return of_live(plain)
-
-
 def is_defined_once(path: str, qualname: str) -> bool:
     """Whether a file leaves no doubt which function a name stands for: no conditions, no second definition."""
     if "." in qualname:
         return True
+    stat = os.stat(path)
+    return _definitions(path, stat.st_mtime_ns, stat.st_size).get(qualname) == 1
+
+
+@lru_cache(maxsize=256)
+def _definitions(path: str, _mtime_ns: int, _size: int) -> dict[str, int]:
+    """How often a file defines each function outside of classes and functions; under a condition counts double."""
+    found: dict[str, int] = {}
+    hidden = -1
     with open(path, "rb") as file:
-        found = re.findall(rb"^(?:async +)?def +%s\b" % qualname.encode(), file.read(), re.MULTILINE)
-    return len(found) == 1
+        for match in _HEADS.finditer(file.read()):
+            indent, name = len(match[1].expandtabs()), (match[3] or b"").decode("utf-8", "replace")
+            if 0 <= hidden < indent:
+                continue
+            hidden = indent if name else -1
+            if match[2] == b"def":
+                found[name] = found.get(name, 0) + (2 if indent else 1)
+    return found
+
+
+_BLOCKS = rb"(?:if|elif|else|try|except|finally|with|for|while|match|case)\b"
+_HEADS = re.compile(rb"^([ \t]*)(?:async +)?(?:(def|class) +([^\s(:\[]+)|%s)" % _BLOCKS, re.MULTILINE)
 
 
 def function_of(functions: Mapping[str, Callable[..., Any]], spec: ArtifactSpec) -> Callable[..., Any] | None:

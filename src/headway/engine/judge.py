@@ -15,7 +15,7 @@ from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
-from headway.engine.code import READS_VARS, Code, function_of, of_function
+from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.history import History
 from headway.engine.shared import Shared
@@ -295,6 +295,8 @@ class Judge:
             return self.code.of_reference(spec.make)
         known = self._codes.get(function)
         if known is None:
+            from headway.engine.live import of_function
+
             known = self._codes[function] = of_function(self.code, function)
         return known
 

@@ -190,7 +190,7 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     return found
 
 
-def _folders(part: Part, root: str) -> dict[str, tuple[int, int]]:
+def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
     """Folders whose listing a pattern or a folder output depends on."""
     names: set[str] = set()
     for pipeline in part.judge.state.settings.pipelines:
@@ -205,11 +205,14 @@ def _folders(part: Part, root: str) -> dict[str, tuple[int, int]]:
                 names |= _below(path.rstrip("/"), root)
     found = {}
     for name in sorted(names):
+        there = name
+        while not os.path.isdir(os.path.join(root, there)) and there not in (".", "/"):
+            there = os.path.dirname(there) or "."  # where it would appear
         try:
-            entry = os.lstat(os.path.join(root, name))
+            entry = os.stat(os.path.join(root, there))
         except OSError:
             continue
-        found[name] = (entry.st_mtime_ns, entry.st_ino)
+        found[there] = (entry.st_mtime_ns, entry.st_ctime_ns, entry.st_ino)
     return found
 
 
@@ -227,8 +230,22 @@ def _folders_behind(pattern: str, root: str) -> set[str]:
 
 
 def _below(base: str, root: str) -> set[str]:
-    found = {base}
-    for folder, names, _ in os.walk(os.path.join(root, base)):
-        names[:] = [n for n in names if n not in (".headway", ".git")]
-        found.update(os.path.relpath(os.path.join(folder, n), root) for n in names)
+    """A folder and all folders below it, through links as patterns go; each once, so that circles end."""
+    found: set[str] = set()
+    seen: set[tuple[int, int]] = set()
+    waiting = [base]
+    while waiting:
+        name = waiting.pop()
+        full = os.path.join(root, name)
+        try:
+            entry = os.stat(full)
+            if (entry.st_dev, entry.st_ino) in seen:
+                continue
+            seen.add((entry.st_dev, entry.st_ino))
+            with os.scandir(full) as listing:
+                inner = [e.name for e in listing if e.name not in (".headway", ".git") and e.is_dir()]
+        except OSError:
+            inner = []
+        found.add(name)
+        waiting += [os.path.normpath(os.path.join(name, n)) for n in inner]
     return found

@@ -1,0 +1,114 @@
+"""Lambdas, closures, methods of instances and partials: made again when what they use changes, and only then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HELPER = "def helper():\n    return 'old'\n"
+USES: dict[str, dict[str, str]] = {
+    "a lambda with an imported function": {
+        "plan.py": "from h import helper\nplan.add('x', make=lambda: helper(), produces='x.txt')\n",
+        "h.py": HELPER,
+    },
+    "a lambda with a module": {
+        "plan.py": "import h\nplan.add('x', make=lambda: h.helper(), produces='x.txt')\n",
+        "h.py": HELPER,
+    },
+    "a closure with an imported function": {
+        "plan.py": "from h import helper\ndef outer(n):\n    def inner():\n        return helper() * n\n"
+        "    return inner\nplan.add('x', make=outer(1), produces='x.txt')\n",
+        "h.py": HELPER,
+    },
+    "a lambda over several lines": {
+        "plan.py": "from h import helper\nK = 'k'\n"
+        "plan.add('x',\n    make=lambda: K + helper(),\n    produces='x.txt')\n",
+        "h.py": HELPER,
+    },
+    "a constant of a lambda over several lines": {
+        "plan.py": "K = 'old'\nplan.add('x',\n    make=lambda: K,\n    produces='x.txt')\n",
+    },
+    "a lambda with a generator": {
+        "plan.py": "from h import helper\nplan.add('x',\n    make=lambda: ''.join(helper() for _ in 'ab'),\n"
+        "    produces='x.txt')\n",
+        "h.py": HELPER,
+    },
+    "a partial": {
+        "plan.py": "import functools\ndef f(word):\n    return word\n"
+        "plan.add('x', make=functools.partial(f, word='old'), produces='x.txt')\n",
+    },
+    "a default value": {
+        "plan.py": "for word in ['old', 'last']:\n"
+        "    plan.add(word[0], make=lambda w=word: w, produces=word[0] + '.txt')\n",
+    },
+    "a closure over an instance": {
+        "plan.py": "class C:\n    def __init__(self, word):\n        self.word = word\n        self.more = object()\n"
+        "def outer(c):\n    return lambda: c.word\nplan.add('x', make=outer(C('old')), produces='x.txt')\n",
+    },
+    "a closure over an instance of an imported class": {
+        "plan.py": "from h import C\ndef outer(c):\n    return lambda: c.word()\n"
+        "plan.add('x', make=outer(C()), produces='x.txt')\n",
+        "h.py": "class C:\n    def word(self):\n        return 'old'\n",
+    },
+    "a method of an instance with state": {
+        "plan.py": "class C:\n    def __init__(self, word):\n        self.word = word\n    def make(self):\n"
+        "        return self.word\nplan.add('x', make=C('old').make, produces='x.txt')\n",
+    },
+    "a method of a dataclass": {
+        "plan.py": "from dataclasses import dataclass\n@dataclass\nclass C:\n    word: str\n    def make(self):\n"
+        "        return self.word\nplan.add('x', make=C('old').make, produces='x.txt')\n",
+    },
+    "functions in a table": {
+        "plan.py": "from h import helper\nT = {'a': helper}\nplan.add('x', make=lambda: T['a'](), produces='x.txt')\n",
+        "h.py": HELPER,
+    },
+}
+
+
+@pytest.mark.parametrize("case", USES)
+def test_an_edit_of_what_a_live_function_uses_makes_it_again(tmp_path: Path, case: str) -> None:
+    """Nothing is made while nothing changes, also in another process; and the output is that of the newest code."""
+    (tmp_path / "headway.toml").write_text("")
+    for name, text in USES[case].items():
+        (tmp_path / name).write_text(text)
+    script = tmp_path / "plan.py"
+    script.write_text(
+        "from headway import Plan\nplan = Plan('Live functions', id='live')\n" + script.read_text() + "r = plan.run()\n"
+        "print(len(r.made))\n"
+    )
+    assert run(tmp_path) in ("1", "2")
+    assert run(tmp_path) == "0"
+    for path in tmp_path.glob("*.py"):
+        path.write_text("# a comment\n" + path.read_text().replace("'old'", "'oh, new'"))
+    assert run(tmp_path) == "1"
+    assert any("oh, new" in path.read_text() for path in tmp_path.glob("*.txt"))
+
+
+@pytest.mark.parametrize("edited", ["plan.py", "h.py"])
+def test_a_file_that_is_edited_after_it_was_loaded_is_made_again_by_the_next_process(
+    tmp_path: Path, edited: str
+) -> None:
+    """The old function ran, so the new one is still due."""
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "h.py").write_text(HELPER)
+    (tmp_path / "plan.py").write_text(
+        "import pathlib, h\nfrom headway import Plan\nplan = Plan('Live', id='live')\n"
+        "@plan.artifact(produces='x.txt')\ndef x():\n    return 'old' + h.helper()\n"
+        f"file = pathlib.Path('{edited}')\nfile.write_text(file.read_text().replace(\"'old'\", \"'oh, new'\"))\n"
+        "print(len(plan.run().made))\n"
+    )
+    assert run(tmp_path) == "1"
+    assert (tmp_path / "x.txt").read_text() == "oldold"
+    assert run(tmp_path) == "1"
+    assert "oh, new" in (tmp_path / "x.txt").read_text()
+    assert run(tmp_path) == "0"
+
+
+def run(root: Path) -> str:
+    """The script as a process of its own."""
+    done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=False, cwd=root)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

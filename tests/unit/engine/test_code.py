@@ -1,0 +1,125 @@
+"""Which edits change the digest of a function's code: of whatever it uses in the project, however it gets there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from headway.engine.code import Code, is_defined_once
+
+USED: dict[str, tuple[dict[str, str], str]] = {
+    "a module below packages": (
+        {"p.py": "import a.b.c\ndef f():\n    return a.b.c.f()\n", "a/b/c.py": "def f():\n    return 'old'\n"},
+        "a/b/c.py",
+    ),
+    "the second choice of an import": (
+        {
+            "p.py": "try:\n    from fast import g\nexcept ImportError:\n    from slow import g\n"
+            "def f():\n    return g()\n",
+            "slow.py": "def g():\n    return 'old'\n",
+        },
+        "slow.py",
+    ),
+    "an import inside, of a name that others import elsewhere": (
+        {
+            "p.py": "def e():\n    from a import h\n    return h()\ndef f():\n    from b import h\n    return h()\n",
+            "a.py": "def h():\n    return 1\n",
+            "b.py": "def h():\n    return 'old'\n",
+        },
+        "b.py",
+    ),
+    "an item that is set later": ({"p.py": "T = {}\nT['k'] = 'old'\ndef f():\n    return T\n"}, "p.py"),
+    "an item that is appended later": ({"p.py": "L = []\nL.append('old')\ndef f():\n    return L\n"}, "p.py"),
+    "an attribute that is set in a loop": (
+        {"p.py": "class O: pass\nfor n in range(3):\n    O.x = 'old'\ndef f():\n    return O.x\n"},
+        "p.py",
+    ),
+    "the condition of an import": (
+        {"p.py": "if 'old':\n    from a import h\ndef f():\n    return h()\n", "a.py": "def h():\n    return 1\n"},
+        "p.py",
+    ),
+    "a module at the root with a namesake beside the file": (
+        {"tools/p.py": "import utils\ndef f():\n    return utils.g()\n", "utils.py": "def g():\n    return 'old'\n"}
+        | {"tools/utils.py": "def g():\n    return 1\n"},
+        "utils.py",
+    ),
+    "a module beside the file with a namesake at the root": (
+        {"tools/p.py": "import utils\ndef f():\n    return utils.g()\n"}
+        | {"tools/utils.py": "def g():\n    return 'old'\n"}
+        | {"utils.py": "def g():\n    return 1\n"},
+        "tools/utils.py",
+    ),
+    "a package with a module of its name": (
+        {"p.py": "import h\ndef f():\n    return h.g()\n", "h/__init__.py": "def g():\n    return 'old'\n"}
+        | {"h.py": "def g():\n    return 1\n"},
+        "h/__init__.py",
+    ),
+    "a constant of the package around": (
+        {"k/p.py": "from . import C\ndef f():\n    return C\n", "k/__init__.py": "C = 'old'\n"},
+        "k/__init__.py",
+    ),
+    "a module that a package imports by its own name": (
+        {
+            "p.py": "from k import m\ndef f():\n    return m.g()\n",
+            "k/__init__.py": "from k import m\n",
+            "k/m.py": "def g():\n    return 'old'\n",
+        },
+        "k/m.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", USED)
+def test_an_edit_of_what_a_function_uses_is_seen(tmp_path: Path, case: str) -> None:
+    """Whichever file or statement it comes from."""
+    files, edited = USED[case]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    reference = next(f"{name}:f" for name in files if name.endswith("p.py"))
+    before = Code(str(tmp_path)).of_reference(reference)
+    target = tmp_path / edited
+    target.write_text("# said otherwise\n\n" + target.read_text())
+    assert Code(str(tmp_path)).of_reference(reference) == before
+    target.write_text(target.read_text().replace("'old'", "'new'"))
+    assert Code(str(tmp_path)).of_reference(reference) != before
+
+
+def test_calls_on_a_plan_do_not_count_for_functions_that_do_not_use_it(tmp_path: Path) -> None:
+    """A plan that grows leaves the code of its functions as it was."""
+    script = tmp_path / "p.py"
+    script.write_text("plan = Plan('x')\ndef f():\n    return 1\nplan.add('a', make=f)\nplan.run()\n")
+    before = Code(str(tmp_path)).of_reference("p.py:f")
+    script.write_text(script.read_text().replace("plan.run()", "plan.add('b', make=f)\nplan.run(jobs=2)"))
+    assert Code(str(tmp_path)).of_reference("p.py:f") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "once"),
+    [
+        ("def f(): pass\n", True),
+        ("async def f(): pass\n", True),
+        ("class C:\n    def f(self): pass\ndef f(): pass\n", True),
+        ("def g():\n    def f(): pass\ndef f(): pass\n", True),
+        ("def f(): pass\ndef f(): pass\n", False),
+        ("def f(): pass\nif X:\n    def f(): pass\n", False),
+        ("try:\n    def f(): pass\nexcept E:\n    pass\n", False),
+        ("class C:\n    pass\nif X:\n    def f(): pass\ndef f(): pass\n", False),
+        ("g = 1\n", False),
+    ],
+)
+def test_a_second_definition_or_one_under_a_condition_leaves_doubt(tmp_path: Path, text: str, once: bool) -> None:
+    """Methods and inner functions are others."""
+    (tmp_path / "p.py").write_text(text)
+    assert is_defined_once(str(tmp_path / "p.py"), "f") is once
+
+
+def test_an_edited_file_is_looked_through_again(tmp_path: Path) -> None:
+    """The memory of a file ends when it changes."""
+    path = tmp_path / "p.py"
+    path.write_text("def f(): pass\n")
+    assert is_defined_once(os.fspath(path), "f")
+    path.write_text("def f(): pass\ndef f(): pass\n")
+    assert not is_defined_once(os.fspath(path), "f")
