@@ -168,7 +168,7 @@ def test_every_key_of_a_plan_is_written_so_that_it_is_read_back() -> None:
     """A key that is new must be given a value above: all of them differ from their defaults."""
     specs = [msgspec.to_builtins(spec) for spec in FULL.artifacts]
     assert {key for spec in specs for key in spec} == {"id", *ARTIFACT_KEYS} - {"produces_file"}
-    assert set(msgspec.to_builtins(FULL.settings)) == set(SETTINGS_KEYS) - {"agents", "metadata", "notify", "pipelines"}
+    assert set(msgspec.to_builtins(FULL.settings)) == set(SETTINGS_KEYS) - {"pipelines"}
     text = write_plan(FULL, goal="g", plan_id="p")
     assert parse_plan(text.encode(), name="headway.yaml").plan == FULL
     assert "gates:\n      lint:" in text
