@@ -5,20 +5,18 @@ Writes files and records events; when to do which of it is the run's to decide.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 
 from headway.core import commands as cmd
-from headway.core.events import Record
 from headway.core.fingerprint import content_digest, reuse_key
 from headway.core.freshness import Reason
 from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
+from headway.engine.recording import Recorder
 from headway.files.observe import EMPTY_TREE
-
-Recorder = Callable[[cmd.Command, bool], list[Record]]
-"""Has a command carried out; with True, what it caused is on disk when it returns."""
 
 
 class SetAside(Reason):
@@ -59,7 +57,19 @@ class Keeper:
         self.preserve(artifact_id, [o.path for o in outputs if o.path])
         return self._outputs.restore(outputs)
 
-    def clear(self, spec: ArtifactSpec) -> None:
+    def make_way(self, spec: ArtifactSpec) -> bool:
+        """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work.
+
+        Whether there was anything at its paths.
+        """
+        paths = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._outputs.root, p))]
+        if paths:
+            self.preserve(spec.id, paths)
+        if paths or any(path.endswith("/") for path in spec.produces):
+            self._clear(spec)
+        return bool(paths)
+
+    def _clear(self, spec: ArtifactSpec) -> None:
         """Before a recipe begins: folders are emptied, and what an unfinished attempt left is taken away.
 
         A file that is its newest output stays where it is until the recipe replaces it.
