@@ -20,7 +20,7 @@ from headway.core.agents import roles
 from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt
 from headway.core.codec import digest
 from headway.core.events import ArtifactCompleted, ArtifactFailed
-from headway.core.lifecycle import statuses
+from headway.core.lifecycle import last_made, statuses
 from headway.core.plan import ArtifactSpec, Role
 from headway.core.state import State, Word
 from headway.engine.planners import Patch
@@ -254,7 +254,7 @@ class Desk:
         work, chosen, state = self._seen(plan_id)
         artifact_id = work.session.resolve(state, [artifact])[0]
         whole = self._whole(work, chosen, state, artifact_id, statuses(state)[artifact_id])
-        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        done = last_made(state, artifact_id)
         texts = {}
         for output in done.outputs[:20] if done is not None else ():
             data = work.project.blobs.get(output.digest) if work.project.blobs.has(output.digest) else b""

@@ -17,7 +17,7 @@ from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, Reason
 from headway.core.gates import Missing, checks, missing, outcome, standing
-from headway.core.lifecycle import recorded_status
+from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Claim, Completion, Output, State, Word
 from headway.engine.making import Workshop, environment
@@ -366,7 +366,7 @@ class Life:
         """An artifact's gates, what was said at each about what there is now, and what is missing."""
         state, artifact_id = self._named(plan_id, word)
         spec, evidence = state.artifacts[artifact_id], state.evidence.get(artifact_id, ())
-        made = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        made = last_made(state, artifact_id)
 
         def described(gate: Gate) -> dict[str, Any]:
             said = standing(evidence, gate, made) if made is not None else []
@@ -476,7 +476,7 @@ class Life:
     def _finished(self, plan_id: str, artifact_id: str) -> Finished:
         """What is on disk now."""
         state = self._show(plan_id).state
-        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        done = last_made(state, artifact_id)
         if done is None:
             raise NotFound(
                 f"Artifact {artifact_id} was taken back meanwhile",
@@ -584,7 +584,7 @@ def _late(judged: Judged, artifact_id: str) -> list[str]:
 
 def _newest(state: State, artifact_id: str) -> int:
     """The number of its newest completion, or of what waits for its gates; 0 without any."""
-    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    done = last_made(state, artifact_id)
     return done.seq if done is not None else 0
 
 

@@ -12,7 +12,7 @@ from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_d
 from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
-from headway.core.lifecycle import last_whole, unfinished
+from headway.core.lifecycle import last_made, last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
@@ -158,8 +158,7 @@ class Judge:
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
-        state = self.state
-        return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
+        return last_made(self.state, artifact_id)
 
     def _named(self, spec: ArtifactSpec, reason: Reason, earlier: Iterable[str]) -> Reason:
         """A change of the plan, by the key that changed: the words that `run`, `status` and `why` all use."""
