@@ -23,7 +23,7 @@ LAYERS = (
     {"projections"},
     {"store"},
     {"engine", "interop"},
-    {"history"},
+    {"choosing", "history"},
     {"project"},
     {"doctor", "planning"},
     {"work", "holding"},
