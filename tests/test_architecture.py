@@ -27,6 +27,7 @@ LAYERS = (
     {"project"},
     {"doctor", "planning"},
     {"work", "holding"},
+    {"offers"},
     {"authoring", "incremental", "life", "reading"},
     {"briefing"},
     {"desk"},
