@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from headway.core import commands as cmd
 from headway.core.events import Record
 from headway.core.state import State, Step
-from headway.engine.history import History
+from headway.engine.memory import Memory
 from headway.ledger.writer import Outcome, Writer
 
 
 class Recorder:
     """Has commands carried out in the name of whoever runs the plan."""
 
-    def __init__(self, writer: Writer, history: History, by: str) -> None:
+    def __init__(self, writer: Writer, memory: Memory, by: str) -> None:
         self._writer = writer
-        self._history = history
+        self._memory = memory
         self._by = by
 
     @property
@@ -38,7 +38,7 @@ class Recorder:
 
     def learn(self, records: Iterable[Record]) -> None:
         """Bytes that these events name count as known from now on."""
-        self._history.add(records)
+        self._memory.add(records)
 
     def step(self, artifact_id: str, token: int, name: str, step: Step) -> None:
         """A durable part of an attempt: it is on disk on return. Safe in any thread."""

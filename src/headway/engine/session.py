@@ -24,10 +24,10 @@ from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
 from headway.engine.formerly import Formerly
-from headway.engine.gc import sweep
+from headway.engine.gc import free_space
 from headway.engine.growth import Growth
-from headway.engine.history import History
 from headway.engine.judge import Judge
+from headway.engine.memory import Memory
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
@@ -189,7 +189,7 @@ class Session:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         seen = observer or Observer(self.root, cache.stats())
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
-        history = History(self.store, cache, writable=writable)
+        memory = Memory(self.store, cache, writable=writable)
         boot = scheduler_lock.boot_id()
 
         def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
@@ -197,7 +197,7 @@ class Session:
                 state,
                 root=self.root,
                 outputs=outputs,
-                history=history,
+                memory=memory,
                 environ=self.environ,
                 boot=boot,
                 functions=own,
@@ -335,7 +335,7 @@ class Session:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
-                sweep(self.store)
+                free_space(self.store)
         return result
 
     def _run(
