@@ -200,7 +200,7 @@ class Work:
             waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
             if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
                 continue
-            for earlier in judge.memory.earlier(reuse_key(judge.made_from(artifact_id))):
+            for earlier in judge.precedents.earlier(reuse_key(judge.made_from(artifact_id))):
                 if all(map(judge.outputs.readable, earlier.outputs)):
                     found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
                     break
@@ -355,7 +355,7 @@ class Work:
             )
         with self.project.folder(plan_id).writing() as writer:
             kept = outputs.capture(o.path for o in earlier.outputs if o.path)
-            unnamed = tuple(o for o in kept if not judge.memory.names(o.digest))
+            unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)

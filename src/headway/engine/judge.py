@@ -17,7 +17,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
-from headway.engine.memory import Memory
+from headway.engine.precedents import Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
 from headway.engine.templates import Templates
@@ -41,7 +41,7 @@ class Judge:
         *,
         root: str,
         outputs: Outputs,
-        memory: Memory,
+        precedents: Precedents,
         environ: Mapping[str, str],
         boot: str = "",
         forced: Collection[str] = (),
@@ -55,7 +55,7 @@ class Judge:
         self.shared = Shared(self.graph)
         self.outputs = outputs
         self.observer = outputs.observer
-        self.memory = memory
+        self.precedents = precedents
         self.code = Code(root)
         self.reasons: dict[str, Reason] = {}
         self._sources: dict[str, list[str]] = {}
@@ -364,7 +364,7 @@ class Judge:
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
-        return not self._unfinished.isdisjoint(stages) or self.memory.names(digest)
+        return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
         recorded = {output.path: output for output in done.outputs} if done is not None else {}

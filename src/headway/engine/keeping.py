@@ -35,7 +35,7 @@ class Keeper:
     def __init__(self, judge: Judge, record: Recorder, check: Callable[[ArtifactSpec], tuple[Check, ...]]) -> None:
         self._judge = judge
         self._outputs = judge.outputs
-        self._memory = judge.memory
+        self._precedents = judge.precedents
         self._record = record
         self._check = check
 
@@ -45,7 +45,7 @@ class Keeper:
         unnamed = []
         for path in paths:
             digest = self._judge.observer.look(path.rstrip("/")).digest
-            if digest not in known and not self._memory.names(digest):
+            if digest not in known and not self._precedents.names(digest):
                 unnamed.append(path)
         kept = self._outputs.set_aside(unnamed)
         if kept:
@@ -84,10 +84,10 @@ class Keeper:
 
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""
-        if not self._memory.any():
+        if not self._precedents.any():
             return ""
         fp = self._judge.made_from(artifact_id)
-        for earlier in self._memory.earlier(reuse_key(fp)):
+        for earlier in self._precedents.earlier(reuse_key(fp)):
             if self._is_turned_down(artifact_id, earlier.outputs):
                 continue
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from headway.core import commands as cmd
 from headway.core.events import Record
 from headway.core.state import State, Step
-from headway.engine.memory import Memory
+from headway.engine.precedents import Precedents
 from headway.ledger.writer import Outcome, Writer
 
 
 class Recorder:
     """Has commands carried out in the name of whoever runs the plan."""
 
-    def __init__(self, writer: Writer, memory: Memory, by: str) -> None:
+    def __init__(self, writer: Writer, precedents: Precedents, by: str) -> None:
         self._writer = writer
-        self._memory = memory
+        self._precedents = precedents
         self._by = by
 
     @property
@@ -38,7 +38,7 @@ class Recorder:
 
     def learn(self, records: Iterable[Record]) -> None:
         """Bytes that these events name count as known from now on."""
-        self._memory.add(records)
+        self._precedents.add(records)
 
     def step(self, artifact_id: str, token: int, name: str, step: Step) -> None:
         """A durable part of an attempt: it is on disk on return. Safe in any thread."""

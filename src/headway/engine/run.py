@@ -80,7 +80,7 @@ class Run:
         boot: str = "",
     ) -> None:
         self._judge = judge
-        self._record = Recorder(writer, judge.memory, by)
+        self._record = Recorder(writer, judge.precedents, by)
         self._root = root
         self._id = run_id
         self._width = jobs

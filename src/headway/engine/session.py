@@ -27,7 +27,7 @@ from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
 from headway.engine.growth import Growth
 from headway.engine.judge import Judge
-from headway.engine.memory import Memory
+from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
@@ -189,7 +189,7 @@ class Session:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         seen = observer or Observer(self.root, cache.stats())
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
-        memory = Memory(self.store, cache, writable=writable)
+        precedents = Precedents(self.store, cache, writable=writable)
         boot = scheduler_lock.boot_id()
 
         def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
@@ -197,7 +197,7 @@ class Session:
                 state,
                 root=self.root,
                 outputs=outputs,
-                memory=memory,
+                precedents=precedents,
                 environ=self.environ,
                 boot=boot,
                 functions=own,

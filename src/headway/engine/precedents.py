@@ -34,7 +34,7 @@ class Earlier(NamedTuple):
     stdout: str = ""
 
 
-class Memory:
+class Precedents:
     """The completions and digests of all ledgers of a project."""
 
     def __init__(self, store: PlanStore, cache: Cache, *, writable: bool) -> None:
