@@ -127,7 +127,9 @@ class Session:
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
         execution, due = self._foreseen(execution) if at is None else (execution, [])
-        judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
+        judged = self._judged(
+            execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
+        )
         judged = judged._replace(due=tuple(due))
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
@@ -185,9 +187,13 @@ class Session:
         writable: bool,
         observer: Observer | None = None,
         just: Sequence[str] = (),
+        trusting: bool = False,
     ) -> Judged:
+        """`trusting` a stamp: where it names all but some files as they are, only what these reach is judged."""
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
-        seen = observer or Observer(self.root, cache.stats())
+        standing = self._standing(execution, options, functions) if trusting else None
+        concerned = stamping.concerned(execution.state, standing.changed) if standing is not None else None
+        seen = observer or Observer(self.root, cache.stats() if concerned is None else {})
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
         precedents = Precedents(self.store, cache, writable=writable)
         boot = scheduler_lock.boot_id()
@@ -209,8 +215,22 @@ class Session:
         judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
-        judge.all(just)
+        if standing is None or concerned is None:
+            judge.all(just)
+        else:
+            seen.entries.update(cache.stats(judge.behind(concerned)))
+            judge.only(standing)
         return Judged(execution, judge, selected)
+
+    def _standing(
+        self, execution: SavedExecution, options: Options, functions: Mapping[str, Function] | None
+    ) -> stamping.Standing | None:
+        """What the last stamp says of the plan, for a run that makes nothing anew without need."""
+        if options.rerun or options.rerun_from or options.rerun_all:
+            return None
+        return stamping.standing(
+            execution.state, functions or {}, position=execution.position, root=self.root, environ=self.environ
+        )
 
     def _largest(self, state: State) -> int:
         """Outputs above this size are hashed, not stored: by whoever made this session, by the plan, or as ever."""
