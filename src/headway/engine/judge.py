@@ -12,12 +12,12 @@ from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_d
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
-from headway.core.lifecycle import last_whole, unfinished
+from headway.core.lifecycle import last_made, last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
-from headway.engine.history import History
+from headway.engine.precedents import Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
 from headway.engine.templates import Templates
@@ -42,7 +42,7 @@ class Judge:
         *,
         root: str,
         outputs: Outputs,
-        history: History,
+        precedents: Precedents,
         environ: Mapping[str, str],
         boot: str = "",
         forced: Collection[str] = (),
@@ -56,7 +56,7 @@ class Judge:
         self.shared = Shared(self.graph)
         self.outputs = outputs
         self.observer = outputs.observer
-        self.history = history
+        self.precedents = precedents
         self.code = Code(root)
         self.reasons: dict[str, Reason] = {}
         self._sources: dict[str, list[str]] = {}
@@ -210,8 +210,7 @@ class Judge:
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
-        state = self.state
-        return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
+        return last_made(self.state, artifact_id)
 
     def _named(self, spec: ArtifactSpec, reason: Reason, earlier: Iterable[str]) -> Reason:
         """A change of the plan, by the key that changed: the words that `run`, `status` and `why` all use."""
@@ -417,7 +416,7 @@ class Judge:
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
-        return not self._unfinished.isdisjoint(stages) or self.history.names(digest)
+        return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
         recorded = {output.path: output for output in done.outputs} if done is not None else {}
