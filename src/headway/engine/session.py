@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
+from headway.calm import calmly
 from headway.core.commands import ExpandUnits
 from headway.core.decide import decide
 from headway.core.events import Record
@@ -275,7 +276,8 @@ class Session:
                 return refused
             scheduler_lock.take(lock, plan_id)
         try:
-            result = self._run_locked(folder, judged, call, lock)
+            with calmly():
+                result = self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
         if result.ended is not None:
