@@ -15,8 +15,11 @@ from headway.core.approval import is_open, plan_hash
 from headway.core.difference import compare_plans
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Approval, State
+from headway.engine.growth import foresee
 from headway.engine.planners import Patch, PlanFailure, Planner, as_patch, change_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
+from headway.files.observe import Observer
+from headway.files.outputs import Outputs
 from headway.files.plan_keys import ARTIFACT_KEYS
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution, profile_to_dict
@@ -121,9 +124,12 @@ class Planning:
 
     def approve(self, plan_id: str, *, hash: str = "", note: str = "") -> Approval:
         """Stand in for the plan: as it is now, or only if it still has this hash (its first digits are enough)."""
-        now = plan_hash(self._project.show(plan_id).state)
+        execution, due = self._foreseen(plan_id)
+        now = plan_hash(execution.state)
         meant = now if not hash or (len(hash) >= 8 and now.startswith(hash)) else hash
-        self._project.execute(plan_id, cmd.ApprovePlan(hash=meant, note=note), by=self._by)
+        self._project.execute(
+            plan_id, *(due if meant == now else ()), cmd.ApprovePlan(hash=meant, note=note), by=self._by
+        )
         approval = self._project.show(plan_id).state.approval
         assert approval is not None, "it was approved a moment ago"
         return approval
@@ -134,7 +140,8 @@ class Planning:
 
     def approved(self, plan_id: str) -> dict[str, Any]:
         """What was approved, and how the plan differs from it now; what cannot be told is said to be unknown."""
-        state = self._project.show(plan_id).state
+        execution, _ = self._foreseen(plan_id)
+        state = execution.state
         approval, now = state.approval, plan_hash(state)
         found: dict[str, Any] = {
             "plan_id": plan_id,
@@ -160,10 +167,14 @@ class Planning:
         }
         was = self._as_approved(plan_id, approval)
         if was is not None:
-            found["changes"] = compare_plans(
-                was, SavedExecution(state, self._project.show(plan_id).position).proposal
-            ).to_dict()
+            found["changes"] = changes = compare_plans(was, execution.proposal).to_dict()
+            changes["added"] += [a for a in state.changed if a in state.artifacts and state.artifacts[a].pipeline]
         return found
+
+    def _foreseen(self, plan_id: str) -> tuple[SavedExecution, list[cmd.ExpandUnits]]:
+        """The plan with the units that its pipelines have now: whoever approves it approves them."""
+        project = self._project
+        return foresee(project.show(plan_id), Outputs(project.root, project.blobs, Observer(project.root)), by=self._by)
 
     def _as_approved(self, plan_id: str, approval: Approval) -> PlanSpec | None:
         """The plan that was approved, if the ledger still has it: an approval may have come along by import."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from headway.core import events as ev
-from headway.core.approval import spec_hash
+from headway.core.approval import is_open_ended, spec_hash
 from headway.core.codec import decode_state
 from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED, open_gates, replaced
@@ -266,6 +266,8 @@ def _insert(state: State, new: dict[str, ArtifactSpec], after: str) -> None:
 
 def _expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
     """Structure that follows from a pipeline: the plan, as somebody proposed it, stays what it was."""
+    if state.approval is not None and event.units is not None and is_open_ended(state, event.pipeline):
+        _units_differ(state, event)
     for artifact_id in event.removed:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
@@ -292,6 +294,18 @@ def _expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
     if event.artifacts:
         state.status = plan_after(state.status, "work_appeared")
     _finish(state)
+
+
+def _units_differ(state: State, event: ev.UnitExpanded) -> None:
+    """Units that came, or went, after an approval that could not know how many there would be. What stands for others,
+    and later rounds of a loop, are part of what they were approved with."""
+    known = state.units.get(event.pipeline)
+    were, are = set(known.units) if known is not None else set(), set(event.units or ())
+    gone = (state.artifacts[artifact_id] for artifact_id in event.removed)
+    for was, now in (*((spec, None) for spec in gone), *((None, spec) for spec in event.artifacts)):
+        spec = was or now
+        if spec is not None and not spec.gathers and spec.iteration <= 1 and spec.unit in were ^ are:
+            _differs(state, spec.id, was, now)
 
 
 def _in_unit_order(state: State, pipeline: str, units: Iterable[str]) -> None:
