@@ -12,7 +12,11 @@ import msgspec
 
 from headway.core import commands as cmd
 from headway.core.approval import is_open, plan_hash
+from headway.core.decide import decide
 from headway.core.difference import compare_plans
+from headway.core.events import Record
+from headway.core.evolve import apply
+from headway.core.ids import foreign_name
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Approval, State
 from headway.engine.growth import foresee
@@ -58,8 +62,30 @@ class Planning:
     def _change(self, plan_id: str, change: cmd.ChangePlan) -> SavedExecution:
         if not change.reason.strip():
             raise UsageError("A change of the plan needs a reason", hint="--reason TEXT", code="edit.reason")
-        self._project.execute(plan_id, msgspec.structs.replace(change, strict=True), by=self._by)
+        command = msgspec.structs.replace(change, strict=True)
+        self._refuse_across(plan_id, command)
+        self._project.execute(plan_id, command, by=self._by)
         return self._project.show(plan_id)
+
+    def _refuse_across(self, plan_id: str, command: cmd.Command) -> None:
+        """A change after which this plan and others would require each other in a circle, or it itself.
+
+        Rules know one plan at a time: so this is looked at before, and by every run once more.
+        """
+        now = self._project.show(plan_id)
+        events = decide(now.state, command)
+        if not isinstance(events, list):
+            return  # a rule forbids it, and says so
+        state, (seq, hash_) = now.state.copy(), now.position
+        for event in events:
+            state = apply(state, Record(seq, state.updated_at, self._by, event, hash_, hash_))
+        after = SavedExecution(state, now.position).proposal
+        if not any(foreign_name(required) for spec in after.artifacts for required in spec.requires):
+            return
+        known = {(p.code, p.artifact, p.value) for p in self._project.check(now.proposal)}
+        for problem in self._project.check(after):
+            if (problem.code, problem.artifact, problem.value) not in known:
+                raise UsageError(f"The plan would not hold: {problem.message}", hint=problem.hint, code=problem.code)
 
     def _spec(self, plan_id: str, artifact_id: str) -> ArtifactSpec:
         artifacts = self._project.show(plan_id).state.artifacts
@@ -91,6 +117,7 @@ class Planning:
             reason=reason or patch.reason,
             drop=(*patch.drop, *drop),
         )
+        self._refuse_across(plan_id, command)
         self._project.execute(plan_id, command, by=self._by)
         return self._project.show(plan_id)
 

@@ -17,7 +17,7 @@ from headway.core.codec import decode_state
 from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED, open_gates, replaced
 from headway.core.lifecycle import all_done, is_done, last_whole, plan_after, unfinished
-from headway.core.plan import ArtifactSpec, Profile, Replanning
+from headway.core.plan import ArtifactSpec, Profile, Replanning, Value
 from headway.core.state import (
     Approval,
     Attempt,
@@ -204,9 +204,25 @@ def _goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
 def _settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
     state.sound = False
     state.version = event.version or state.version
+    _mended(state, "", state.settings, event.settings)
     if event.settings.planned_by != state.settings.planned_by:
         state.planned_at = record.ts if event.settings.planned_by else ""
     state.settings = event.settings
+
+
+def _mended(state: State, artifact_id: str, was: Value, now: Value | None) -> None:
+    """What a plan file said and could not be kept is no problem any more once it is said anew, or its artifact goes."""
+    proposal = state.proposal
+    if proposal is None or not proposal.about:
+        return
+    said = [
+        (problem, (about, key))
+        for problem, (about, key) in zip(proposal.problems, proposal.about, strict=True)
+        if about != artifact_id or (now is not None and getattr(was, key, None) == getattr(now, key, None))
+    ]
+    state.proposal = msgspec.structs.replace(
+        proposal, problems=tuple(p for p, _ in said), about=tuple(about for _, about in said)
+    )
 
 
 def _proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
@@ -230,6 +246,7 @@ def _updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None
     _change(state, event, record)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
+        _mended(state, spec.id, state.artifacts[spec.id], spec)
         _differs(state, spec.id, state.artifacts[spec.id], spec)
         state.artifacts[spec.id] = spec
         if spec.milestone != was and not is_done(state, spec.id):
@@ -242,6 +259,7 @@ def _removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             _shut(state, state.artifacts[artifact_id].milestone)
+        _mended(state, artifact_id, state.artifacts[artifact_id], None)
         _differs(state, artifact_id, state.artifacts.pop(artifact_id), None)
         _forget(state, artifact_id)
         state.uncertain.pop(artifact_id, None)
