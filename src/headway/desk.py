@@ -17,9 +17,9 @@ import msgspec
 
 from headway.briefing import ANSWER, briefing, clip, fit, page
 from headway.core.agents import roles
-from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt
+from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt, current
+from headway.core.attempts import Attempts
 from headway.core.codec import digest
-from headway.core.events import ArtifactCompleted, ArtifactFailed
 from headway.core.lifecycle import statuses
 from headway.core.plan import ArtifactSpec, Role
 from headway.core.state import State, Word
@@ -28,6 +28,7 @@ from headway.engine.result import Options, Reporter
 from headway.errors import DecisionNeeded, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.config import project_roles
 from headway.holding import here
+from headway.ledger.recovery import now
 from headway.life import LEASE, Life
 from headway.planning import Planning, fields_of
 from headway.project import Project, Saved
@@ -42,6 +43,9 @@ RENEWED = 200.0
 """How often, in seconds, it is renewed."""
 GRACE = 60.0
 """How long, in seconds, a claim outlasts its connection."""
+LOOKED_BACK = 5000
+"""How many events the arbiter is told of; of what came of them, HISTORY."""
+HISTORY = 20
 
 
 class Desk:
@@ -281,10 +285,15 @@ class Desk:
                 hint="agent, status (success, failure, limit), artifact, output, error",
                 code="arbiter.history",
             ) from error
-        history = (*self._history(chosen), *said)
+        attempts, step = self._attempts(chosen, state, known), current(state)
+        history = (*attempts.entries[-HISTORY:], *said)
         failures = [entry.error for entry in history if entry.error]
         context = ArbiterContext(
-            task=state.goal, plan=state, history=history, last_error=failures[-1] if failures else ""
+            task=state.goal,
+            plan=state,
+            history=history,
+            last_error=failures[-1] if failures else "",
+            used=attempts.used(step.id, now()) if step is not None else {},
         )
         try:
             decision = arbitrate(context, known)
@@ -299,17 +308,15 @@ class Desk:
             )
         return {"plan_id": chosen, **msgspec.to_builtins(decision)}
 
-    def _history(self, plan_id: str) -> list[Entry]:
-        """What was done lately, as the ledger has it."""
+    def _attempts(self, plan_id: str, state: State, known: Mapping[str, Role]) -> Attempts:
+        """What agents did lately, as the ledger has it; whoever is no agent by name acts as the one that is named."""
+
+        def acting(name: str, artifact_id: str) -> str:
+            spec = state.artifacts.get(artifact_id)
+            return name if name in known or spec is None else spec.agent or name
+
         last = self.project.show(plan_id).position.seq
-        found = []
-        for record in self.project.log(plan_id, first=max(last - 199, 1)):
-            event = record.event
-            if isinstance(event, ArtifactCompleted):
-                found.append(Entry(agent=event.by or record.by, status="success", artifact=event.id, output=event.note))
-            elif isinstance(event, ArtifactFailed):
-                found.append(Entry(agent=record.by, status="failure", artifact=event.id, error=event.error))
-        return found[-20:]
+        return Attempts(acting).hear(self.project.log(plan_id, first=max(last - LOOKED_BACK, 1)))
 
     def plans(self, cursor: str = "") -> dict[str, Any]:
         """The plans of this project."""
@@ -330,7 +337,10 @@ class Desk:
         else:
             claimed = life.claim_next(Meant(chosen), agent=agent, lease=lease)
         self._keep(chosen, claimed["artifact"], claimed["token"])
-        return fit({"plan_id": chosen, **claimed})
+        acting = agent or claimed["agent"]
+        role = self.roles(chosen).get(acting) if acting else None
+        told = {"role": {"name": acting, **role_told(role)}} if role is not None else {}
+        return fit({"plan_id": chosen, **claimed, **told})
 
     def note(self, artifact: str, note: str, token: int | None = None, plan_id: str = "") -> dict[str, Any]:
         """Say that one is still at it, and how far: for oneself later, or for whoever goes on with it."""
@@ -595,6 +605,13 @@ class Desk:
                 code="path.outside",
             )
         return full
+
+
+def role_told(role: Role) -> dict[str, Any]:
+    """What whoever acts in a role is told of it: what it may use and where it stops is theirs to keep to."""
+    limits = {name: limit for name, limit in msgspec.to_builtins(role.limits).items() if limit is not None}
+    found = {"instructions": role.instructions, "tools": role.tools, "commands": role.commands, "limits": limits}
+    return {name: value for name, value in found.items() if value}
 
 
 def _listed(spec: ArtifactSpec, status: str) -> dict[str, Any]:
