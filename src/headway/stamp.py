@@ -115,7 +115,7 @@ def _read(
     home: str, plan: str, head: "tuple[object, ...]", environ: "Mapping[str, str]"
 ) -> "tuple[str, str, tuple[Any, ...]] | None":
     """A stamp: what is said, in words and as JSON, and the world in which it is true. None if it is another's."""
-    with open(path_of(home, plan), "rb") as file:
+    with open(path_of(home, plan), "rb", opener=_at_once) as file:
         data = file.read()
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         return None
@@ -125,11 +125,16 @@ def _read(
     return text, document, world
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Open what is there without waiting: a pipe in the place of a file has no end, and cannot be sought in."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
     """Whether files, folders and ledgers are what they were; paths begin with `prefix`."""
     ledgers, paths, stats, folders, folder_stats, absent = world
     for path, size, tail in ledgers:
-        with open(prefix + path, "rb") as file:
+        with open(prefix + path, "rb", opener=_at_once) as file:
             if file.seek(0, 2) != size:
                 return False
             file.seek(size - len(tail))

@@ -340,8 +340,16 @@ def test_the_change_analysis_is_the_seeds(shop: Workshop, cli: Cli) -> None:
         "  Build  UserModel → AuthService → App (3 artifacts, at most)",
     ]
     assert analysis[10].startswith("  Savings  40% of a full rebuild (2 of 5 artifacts")
+    assert analysis.pop() == f"Next: headway run --project {shop.root}"
     assert cli("why", "App", "--verbose").out.splitlines()[-len(analysis) :] == analysis, "below the one artifact"
     assert cli("run", "-n", "--verbose").out.splitlines()[: len(analysis)] == analysis
+    told = cli("run", "--verbose", "--json")
+    assert "Change analysis" not in told.out + told.err, "a document has the reasons in its own form"
+    shop.edit("Class User(Model)", "Class User(Base)")
+    ran = cli("run", "--verbose").out.splitlines()
+    assert ran[3:6] == analysis[3:6], "before a run the same is said"
+    assert ran[11] == "", "and then what is done"
+    assert ran[12].startswith("reused   UserModel")
 
 
 def test_a_large_plan_is_shown_in_part(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
