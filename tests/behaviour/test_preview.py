@@ -195,7 +195,15 @@ def test_changes_against_the_previous_run_are_told_by_kind(shop: Workshop, cli: 
     shown = cli("run", "-n").out
     assert "New        1  Docs" in shown
     assert "Modified   2  AuthInterface, UserModel" in shown
-    assert "Unchanged  3, of which 2 follow from the above" in shown
+    assert "Unchanged  3, of which 2 may follow from the above" in shown
+
+
+def test_what_a_failed_run_did_not_get_to_is_neither_new_nor_changed(shop: Workshop, cli: Cli) -> None:
+    """It was there before, and is still to be made."""
+    shop.edit("cat {inputs.UserProtocol}", "exit 1; cat {inputs.UserProtocol}")
+    cli("run")
+    shown = cli("run", "-n").out
+    assert "New        0\n  Modified   0\n  Not made   3  UserModel, AuthService, App\n  Unchanged  2\n" in shown
 
 
 def test_diff_plan_says_how_the_plan_differs_from_its_last_run(shop: Workshop, cli: Cli) -> None:
