@@ -103,12 +103,7 @@ class Plan:
     def artifact(self, /, *, id: str = "", **keys: Any) -> Callable[[F], F]: ...
     def artifact(self, function: F | None = None, /, *, id: str = "", **keys: Any) -> Any:
         """Decorate a function: it makes the artifact of its name."""
-
-        def decorate(made_by: F) -> F:
-            self.add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
-            return made_by
-
-        return decorate(function) if function is not None else decorate
+        return _decorated(self.add, function, id, keys)
 
     def add(
         self,
@@ -353,12 +348,7 @@ class PipelineBuilder:
     def phase(self, /, *, id: str = "", **keys: Any) -> Callable[[F], F]: ...
     def phase(self, function: F | None = None, /, *, id: str = "", **keys: Any) -> Any:
         """Decorate a function: it makes the phase of its name, for every unit."""
-
-        def decorate(made_by: F) -> F:
-            self.add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
-            return made_by
-
-        return decorate(function) if function is not None else decorate
+        return _decorated(self.add, function, id, keys)
 
     def add(
         self,
@@ -476,6 +466,16 @@ def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable
         return function(**{**given, **odd})
 
     return call
+
+
+def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Mapping[str, Any]) -> Any:
+    """Add what a function makes, under its name and with its first line; or whatever does so with the next one."""
+
+    def decorate(made_by: F) -> F:
+        add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
+        return made_by
+
+    return decorate(function) if function is not None else decorate
 
 
 def _first_line(function: Callable[..., Any]) -> str:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
+from headway.calm import calmly
 from headway.core.commands import ExpandUnits
 from headway.core.decide import decide
 from headway.core.events import Record
@@ -24,10 +25,10 @@ from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
 from headway.engine.formerly import Formerly
-from headway.engine.gc import sweep
+from headway.engine.gc import free_space
 from headway.engine.growth import Growth
-from headway.engine.history import History
 from headway.engine.judge import Judge
+from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
@@ -127,7 +128,9 @@ class Session:
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
         execution, due = self._foreseen(execution) if at is None else (execution, [])
-        judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
+        judged = self._judged(
+            execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
+        )
         judged = judged._replace(due=tuple(due))
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
@@ -185,11 +188,15 @@ class Session:
         writable: bool,
         observer: Observer | None = None,
         just: Sequence[str] = (),
+        trusting: bool = False,
     ) -> Judged:
+        """`trusting` a stamp: where it names all but some files as they are, only what these reach is judged."""
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
-        seen = observer or Observer(self.root, cache.stats())
+        standing = self._standing(execution, options, functions) if trusting else None
+        concerned = stamping.concerned(execution.state, standing.changed) if standing is not None else None
+        seen = observer or Observer(self.root, cache.stats() if concerned is None else {})
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
-        history = History(self.store, cache, writable=writable)
+        precedents = Precedents(self.store, cache, writable=writable)
         boot = scheduler_lock.boot_id()
 
         def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
@@ -197,7 +204,7 @@ class Session:
                 state,
                 root=self.root,
                 outputs=outputs,
-                history=history,
+                precedents=precedents,
                 environ=self.environ,
                 boot=boot,
                 functions=own,
@@ -209,8 +216,22 @@ class Session:
         judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)
-        judge.all(just)
+        if standing is None or concerned is None:
+            judge.all(just)
+        else:
+            seen.entries.update(cache.stats(judge.behind(concerned)))
+            judge.only(standing)
         return Judged(execution, judge, selected)
+
+    def _standing(
+        self, execution: SavedExecution, options: Options, functions: Mapping[str, Function] | None
+    ) -> stamping.Standing | None:
+        """What the last stamp says of the plan, for a run that makes nothing anew without need."""
+        if options.rerun or options.rerun_from or options.rerun_all:
+            return None
+        return stamping.standing(
+            execution.state, functions or {}, position=execution.position, root=self.root, environ=self.environ
+        )
 
     def _largest(self, state: State) -> int:
         """Outputs above this size are hashed, not stored: by whoever made this session, by the plan, or as ever."""
@@ -255,7 +276,8 @@ class Session:
                 return refused
             scheduler_lock.take(lock, plan_id)
         try:
-            result = self._run_locked(folder, judged, call, lock)
+            with calmly():
+                result = self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
         if result.ended is not None:
@@ -335,7 +357,7 @@ class Session:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
-                sweep(self.store)
+                free_space(self.store)
         return result
 
     def _run(

@@ -1,0 +1,73 @@
+"""Structure that follows from pipelines, and prompts that were changed on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from headway.core import events as ev
+from headway.core.evolve.base import finish, forget, reopen, shut
+from headway.core.lifecycle import is_done, last_made, plan_after
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Expansion, PromptNote, State
+
+
+def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
+    """Structure that follows from a pipeline: the plan, as somebody proposed it, stays what it was."""
+    for artifact_id in event.removed:
+        if not is_done(state, artifact_id):
+            shut(state, state.artifacts[artifact_id].milestone)
+        done = last_made(state, artifact_id)
+        state.left.update({o.path: o.digest for o in (done.outputs if done is not None else ()) if o.path})
+        del state.artifacts[artifact_id]
+        forget(state, artifact_id)
+        for aspect in (state.uncertain, state.past, state.prompts):
+            aspect.pop(artifact_id, None)
+    for spec in event.artifacts:
+        before = state.artifacts.get(spec.id)
+        if before is None or (before.milestone != spec.milestone and not is_done(state, spec.id)):
+            reopen(state, spec.milestone)
+            if before is not None:
+                shut(state, before.milestone)
+        state.artifacts[spec.id] = spec
+        for path in (*spec.produces, *spec.modifies) if state.left else ():
+            state.left.pop(path, None)
+    if event.units is not None:
+        known = state.units.get(event.pipeline)
+        state.units[event.pipeline] = Expansion(cause=event.cause, units=event.units)
+        if known is not None and known.units != event.units[: len(known.units)]:
+            _in_unit_order(state, event.pipeline, event.units)
+    if event.artifacts:
+        state.status = plan_after(state.status, "work_appeared")
+    finish(state)
+
+
+def _in_unit_order(state: State, pipeline: str, units: Iterable[str]) -> None:
+    """The artifacts of a pipeline, unit by unit, in the place of the first of them."""
+    own: dict[str, dict[str, ArtifactSpec]] = {unit: {} for unit in units}
+    for artifact_id, spec in state.artifacts.items():
+        if spec.pipeline == pipeline:
+            own.setdefault(spec.unit, {})[artifact_id] = spec
+    order: dict[str, ArtifactSpec] = {}
+    for artifact_id, spec in state.artifacts.items():
+        if spec.pipeline != pipeline:
+            order[artifact_id] = spec
+        elif own:
+            for members in own.values():
+                order.update(members)
+            own = {}
+    state.artifacts = order
+
+
+def recipe_changed(state: State, event: ev.RecipeChanged, record: ev.Record) -> None:
+    by_artifact: dict[str, list[Any]] = {}
+    for change in event.changes:
+        for artifact_id in change.artifacts:
+            if artifact_id in state.artifacts:
+                by_artifact.setdefault(artifact_id, []).append(msgspec.structs.replace(change, artifacts=()))
+    for artifact_id, changes in by_artifact.items():
+        state.prompts[artifact_id] = PromptNote(
+            seq=record.seq, at=record.ts, by=record.by, reason=event.reason, changes=tuple(changes)
+        )
