@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 from headway import stamp
 from headway.calm import calmly
 from headway.core.commands import ExpandUnits
-from headway.core.decide import decide
-from headway.core.events import Record
-from headway.core.evolve import apply
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.plan import ArtifactSpec, PlanSpec
@@ -23,7 +20,7 @@ from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, w
 from headway.engine.code import function_of
 from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
-from headway.engine.growth import Growth
+from headway.engine.growth import Growth, foresee
 from headway.engine.judge import Judge
 from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
@@ -141,18 +138,7 @@ class Session:
 
     def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
         """The plan as it will be once its pipelines are expanded, and what expands them."""
-        state = execution.state
-        if not state.settings.pipelines and not state.units:
-            return execution, []
-        due = self._growth(Outputs(self.root, self.store.blobs, Observer(self.root))).due(state)
-        if not due:
-            return execution, []
-        state, (seq, hash_) = state.copy(), execution.position
-        for command in due:
-            events = decide(state, command)
-            for event in events if isinstance(events, list) else ():
-                state = apply(state, Record(seq, state.updated_at, self.by, event, hash_, hash_))
-        return SavedExecution(state, execution.position), due
+        return foresee(execution, Outputs(self.root, self.store.blobs, Observer(self.root)), by=self.by)
 
     def _ask_about_prompts(self, judged: Judged, call: Call) -> RunResult | None:
         """A prompt that changed before the plan was finished is the user's to decide about, before anything is made."""
