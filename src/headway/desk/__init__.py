@@ -270,7 +270,7 @@ class Desk:
     def who(self, last: Sequence[Mapping[str, Any]] = (), plan_id: str = "") -> dict[str, Any]:
         """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
         _, chosen, state = self._seen(plan_id)
-        project, known = self.project, self.roles(chosen)
+        project, known = self.project, roles(project_roles(self.root), state.settings.agents)
         newest = project.show(chosen).position.seq
         lately = attempts(project.log(chosen, first=max(newest - LOOKED_BACK + 1, 1)), state, known)
         return fit({"plan_id": chosen, **who_goes_on(state, lately, as_said(last), known, now())})
