@@ -236,6 +236,8 @@ class Life:
         state = judged.execution.state
         spec = state.artifacts[artifact_id]
         held = self._token(state, artifact_id, token)
+        if text is not None and not note and (spec.produces or spec.modifies):
+            note = text.decode("utf-8", "replace")  # its files are its result, so this is a word about them
         outputs = self._outputs(judged, spec, text)
         workshop, job = self._workshop(judged, spec)
         verified = self._verify(workshop, job)
