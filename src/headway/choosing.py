@@ -83,6 +83,8 @@ class Chooser:
         """The plan touched last among those that are not complete or closed."""
         known = self.store.list_recent(None)
         if not known:
+            for plan_id in self.store.ids():
+                self.store.folder(plan_id).load()  # which says why it cannot be read
             raise NotFound(
                 "There is no plan here yet",
                 facts={"project": self.root},

@@ -283,9 +283,10 @@ class Life:
 
     # Gates.
 
-    def gates(self, plan_id: str, word: str) -> dict[str, Any]:
-        """An artifact's gates, what was said at each about what there is now, and what is missing."""
-        state, artifact_id = self._named(plan_id, word)
+    def gates(self, plan_id: str, word: str, *, at: int | None = None) -> dict[str, Any]:
+        """An artifact's gates, what was said at each about what there is (or was, then), and what is missing."""
+        state = (self._show(plan_id) if at is None else self._project.show(plan_id, at=at)).state
+        artifact_id = self._work.session.resolve(state, [word])[0]
         spec, evidence = state.artifacts[artifact_id], state.evidence.get(artifact_id, ())
         made = last_made(state, artifact_id)
 

@@ -134,10 +134,10 @@ class Project:
 
     # Looking.
 
-    def show(self, plan_id: str, *, at: int | None = None) -> SavedExecution:
-        """A plan now, or as of an earlier event."""
+    def show(self, plan_id: str, *, at: int | None = None, thorough: bool = False) -> SavedExecution:
+        """A plan now, or as of an earlier event. `thorough`: its ledger is verified from the first line on."""
         folder = self.folder(plan_id)
-        found = folder.at(at) if at is not None else folder.load()
+        found = folder.at(at) if at is not None else folder.load(thorough=thorough)
         if found is None:
             raise self._chooser.no_plan(plan_id)
         return found
@@ -158,7 +158,7 @@ class Project:
 
     def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """What happened to a plan. A damaged ledger is refused before the first event."""
-        newest = self.show(plan_id).position.seq
+        newest = self.show(plan_id, thorough=first == 1).position.seq
         if last is not None and not 0 < last <= newest:
             raise NotFound(
                 f"Plan {plan_id} has no event {last}",
@@ -190,12 +190,12 @@ class Project:
 
     def follow(self, plan_id: str) -> Iterator[Record]:
         """What happened to a plan, and what happens from here on, as it happens."""
+        self.show(plan_id, thorough=True)
         return self.folder(plan_id).follow()
 
     def states(self, plan_id: str, *, last: int | None = None, follow: bool = False) -> Iterator[tuple[State, Record]]:
         """The plan after each event, which is changed in place; with `follow`, of those to come as well."""
-        if last is not None:
-            self.log(plan_id, last=last)
+        self.log(plan_id, last=last)
         folder = self.folder(plan_id)
         return folder.fold(folder.follow() if follow else folder.history(1, last))
 

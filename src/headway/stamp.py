@@ -148,7 +148,7 @@ def _read(
     """A stamp: what is said, in words and as JSON, the world in which it is true, and the variables there. None if it
     is another's.
     """
-    with open(path_of(home, plan), "rb") as file:
+    with open(path_of(home, plan), "rb", opener=_at_once) as file:
         data = file.read()
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         return None
@@ -156,6 +156,11 @@ def _read(
     if about != head or any(environ.get(name) != value for name, value in env):
         return None
     return text, document, world, env
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open what is there without waiting: a pipe in the place of a file has no end, and cannot be sought in."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
@@ -172,7 +177,7 @@ def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
     """Whether all but the files is what it was: ledgers, folders, and what must not exist."""
     ledgers, _, _, folders, folder_stats, absent, _ = world
     for path, size, tail in ledgers:
-        with open(prefix + path, "rb") as file:
+        with open(prefix + path, "rb", opener=_at_once) as file:
             if file.seek(0, 2) != size:
                 return False
             file.seek(size - len(tail))

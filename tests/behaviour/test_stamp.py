@@ -69,6 +69,19 @@ def stamped(*words: str) -> tuple[str, str] | None:
         os.chdir(here)
 
 
+def test_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits_for_it(project: Path) -> None:
+    """Whoever opens a pipe to read waits for a writer, for ever."""
+    ledger = project / ".headway/plans/stamped/ledger.jsonl"
+    ledger.unlink()
+    os.mkfifo(ledger)
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", "run"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 4
+    assert "The ledger is not a file" in done.stderr
+    assert "found: pipe" in done.stderr
+
+
 def test_a_stamp_says_what_the_full_judgement_says(project: Path) -> None:
     """Text and JSON are those of a run that looked at everything."""
     by_stamp, by_stamp_json = run(), run("--json")
