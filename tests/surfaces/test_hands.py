@@ -69,9 +69,9 @@ def test_status_names_what_can_be_claimed_before_what_somebody_has_in_hand(
     shop = Workshop(tmp_path / "other")
     shop.file.write_text("{id: p, goal: g, artifacts: {a: {}, b: {}, c: {requires: [a]}}}", encoding="utf-8")
     for name in "ab":
-        assert next_command(shop.run(capsys, "status")) == ["claim", name]
+        assert next_command(shop.run(capsys, "status"))[:2] == ["claim", name]
         shop.run(capsys, "claim", name, "--by", "joe")
-    assert next_command(shop.run(capsys, "status")) == ["why", "a"]
+    assert next_command(shop.run(capsys, "status"))[:2] == ["why", "a"]
     assert next_command(shop.run(capsys, "why", "a"))[:4] == ["complete", "a", "--by", "joe"]
 
 
