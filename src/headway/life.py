@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
-from headway.core.freshness import Reason
+from headway.core.freshness import EDITS, Reason
 from headway.core.gates import Missing, checks, missing, outcome, standing
 from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
@@ -123,7 +123,7 @@ class Life:
             raise TryLater(
                 f"Artifact {artifact_id} requires what is not up to date",
                 facts={"waits for": ", ".join(late)},
-                hint=f"headway run {late[0]}",
+                hint=_making(judged.execution.state, late[0]),
                 code="artifact.waiting",
             )
         state = judged.execution.state
@@ -156,10 +156,11 @@ class Life:
     def claim_next(self, meant: Meant, *, agent: str = "", lease: float = LEASE) -> dict[str, Any]:
         """Take the first artifact in hand that can be made now; others may be at it at the same time."""
         earlier = self._offers.pop(meant.plan_id, [])
-        claimed = self._claim_one(meant.plan_id, earlier, lease)
+        wanted = agent or self._by
+        claimed = self._claim_one(meant.plan_id, earlier, lease, again=wanted)
         if claimed is not None:
             return claimed
-        found = self.next(meant, agent=agent or self._by)
+        found = self.next(meant, agent=wanted)
         claimed = self._claim_one(meant.plan_id, found.offers, lease)
         if claimed is not None:
             return claimed
@@ -170,23 +171,41 @@ class Life:
             code=f"next.{found.status}",
         )
 
-    def _claim_one(self, plan_id: str, offers: list[Offer], lease: float) -> dict[str, Any] | None:
-        """The first of these that is still to be had; the rest is kept in mind, where the ledger is kept open."""
+    def _claim_one(self, plan_id: str, offers: list[Offer], lease: float, again: str = "") -> dict[str, Any] | None:
+        """The first of these that is still to be had; the rest is kept in mind, where the ledger is kept open.
+
+        `again`: they were offered a while ago, so each is looked at anew, for this agent.
+        """
         for number, offer in enumerate(offers):
-            state = self._show(plan_id).state
+            state = self._show(plan_id, newest=bool(again)).state
             claim = state.claims.get(offer.spec.id)
             if newest_completion(state, offer.spec.id) != offer.seen or (
                 claim is not None and not is_over(claim, now()) and not gone(claim)
             ):
                 continue
+            found = self._offered_now(plan_id, offer, again) if again else offer
+            if found is None:
+                continue
             try:
-                claimed = self._start(plan_id, offer, lease)
+                claimed = self._start(plan_id, found, lease)
             except (TryLater, Rejected, UsageError):  # somebody was quicker, or it is no longer what it was
                 continue
             if self._kept is not None:
                 self._offers[plan_id] = offers[number + 1 :]
             return claimed
         return None
+
+    def _offered_now(self, plan_id: str, offer: Offer, agent: str) -> Offer | None:
+        """An offer of a while ago by the plan, the files and the others' work of now; None if it stands no more."""
+        execution, artifact_id = self._show(plan_id), offer.spec.id
+        if artifact_id not in execution.state.artifacts:
+            return None
+        judged = self._judge(plan_id, execution, [artifact_id])
+        spec, reason = judged.execution.state.artifacts[artifact_id], judged.reasons[artifact_id]
+        held_back = reason.fresh or reason.code in EDITS or artifact_id in execution.state.failed
+        if held_back or spec.agent not in ("", agent) or late_requirements(judged, artifact_id):
+            return None
+        return Offer(spec, reason, offer.seen) if judged.judge.unusable(artifact_id) is None else None
 
     def heartbeat(
         self, plan_id: str, word: str, *, token: int | None = None, lease: float = LEASE, note: str = ""
@@ -339,19 +358,20 @@ class Life:
 
     def _find(self, plan_id: str, word: str) -> tuple[Judged, str]:
         """An artifact, judged with what it requires and nothing else."""
-        execution = self._show(plan_id)
+        execution = self._show(plan_id, newest=True)
         artifact_id = self._work.session.resolve(execution.state, [word])[0]
         return self._judge(plan_id, execution, [artifact_id]), artifact_id
 
     def _judge(self, plan_id: str, execution: SavedExecution, just: Sequence[str] = ()) -> Judged:
-        """Judge artifacts; where the ledger is kept open, with what is known from last time of the same plan."""
+        """Judge artifacts; where the ledger is kept open, with what the same version of the plan said of itself."""
         version, judged = self._judges.get(plan_id, (0, None))
         if judged is None or version != execution.state.version:
             judged = self._work.session.judge(plan_id, execution=execution, just=just)
-            if self._kept is not None:
+            state = execution.state
+            if self._kept is not None and not state.settings.pipelines and not state.units:  # these grow unasked
                 self._judges[plan_id] = execution.state.version, judged
             return judged
-        judged.judge.follow(execution.state)
+        judged.judge.look_again(execution.state)
         judged.judge.all(just)
         judged.reasons.update({a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons})
         return judged._replace(execution=execution)
@@ -463,6 +483,13 @@ class Life:
 
     def _execute(self, plan_id: str, *commands: cmd.Command) -> Sequence[Any]:
         return self._project.execute(plan_id, *commands, by=self._by, writer=self._writer(plan_id))
+
+
+def _making(state: State, artifact_id: str) -> str:
+    """The command that gets an artifact made, or tells when somebody has made it."""
+    if artifact_id in state.claims:
+        return f"headway status: {artifact_id} is in the hands of {state.claims[artifact_id].by}"
+    return f"headway {'run' if state.artifacts[artifact_id].has_recipe else 'claim'} {artifact_id}"
 
 
 def _until(seconds: float) -> str:

@@ -143,8 +143,12 @@ class Project:
         return found
 
     def problems(self, execution: SavedExecution) -> list[Problem]:
-        """What keeps a saved plan from being run."""
-        return self.check(execution.proposal)
+        """What keeps a saved plan from being run: what it shows, and what its file said that could not be kept."""
+        proposal = execution.state.proposal
+        from headway.core.check import Problem
+
+        lost = [Problem(code="plan.draft", message=text) for text in (proposal.problems if proposal else ())]
+        return [*lost, *self.check(execution.proposal)]
 
     def check(self, plan: PlanSpec) -> list[Problem]:
         """Everything that is wrong with a plan, by itself and beside the others of this project."""
@@ -289,7 +293,14 @@ class Project:
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
-        proposal = Proposal(path=name, source=source, blob=blob, problems=self._lost(plan, problems))
+        lost = self._lost(plan, problems)
+        proposal = Proposal(
+            path=name,
+            source=source,
+            blob=blob,
+            problems=tuple(str(p)[:500] for p in lost),
+            about=tuple((p.artifact, p.key.partition(".")[0]) for p in lost),
+        )
         before = existing.state.proposal if existing else None
         if before and not fresh and msgspec.structs.replace(before, source=source) == proposal:
             return folder, existing, None
@@ -303,13 +314,13 @@ class Project:
             _refuse(existing.state, command)
         return folder, existing, command
 
-    def _lost(self, plan: PlanSpec, problems: Sequence[Problem]) -> tuple[str, ...]:
+    def _lost(self, plan: PlanSpec, problems: Sequence[Problem]) -> list[Problem]:
         """Problems of a proposal that the plan, as it is kept, does not show: the reader left out what is wrong."""
         if not problems:
-            return ()
+            return []
         kept = msgspec.structs.replace(plan, artifacts=tuple({spec.id: spec for spec in plan.artifacts}.values()))
         shown = {(p.code, p.artifact, p.key) for p in self.check(kept)}
-        return tuple(str(p)[:500] for p in problems if (p.code, p.artifact, p.key) not in shown)[:20]
+        return [p for p in problems if (p.code, p.artifact, p.key) not in shown][:20]
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""
@@ -386,7 +397,7 @@ class Project:
             return Saved(current, "unchanged", [], [])
         state = given.state
         if state.proposal is not None and not self.blobs.has(state.proposal.blob):
-            state = msgspec.structs.replace(state, proposal=None)  # its bytes stayed in the project it came from
+            state = msgspec.structs.replace(state, proposal=self._rebased(given))
         command = ImportPlan(
             plan_id=chosen,
             project_id="",
@@ -405,6 +416,17 @@ class Project:
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if current else "created", records, self.problems(execution))
+
+    def _rebased(self, given: SavedExecution) -> Proposal | None:
+        """The proposal of a plan that comes from elsewhere: its bytes stayed there, and what was wrong with it did not.
+
+        Without problems none is needed: a plan file is then compared with nothing, as with a plan that never had one.
+        """
+        proposal = given.state.proposal
+        if proposal is None or not proposal.problems:
+            return None
+        blob = self.blobs.put(msgspec.json.encode(_storable(given.proposal)))
+        return msgspec.structs.replace(proposal, source="", blob=blob)
 
     def _is_here(self, folder: PlanFolder, current: SavedExecution, given: SavedExecution) -> bool:
         """Whether a checkpoint is what this plan is, or was taken in before: there is nothing to take in again."""

@@ -22,11 +22,12 @@ from headway.core.plan import ArtifactSpec, Role
 from headway.core.state import State, Word
 from headway.desk.changes import new_artifact, patch_of
 from headway.desk.held import Held
-from headway.desk.turns import LOOKED_BACK, as_said, done_lately, who_goes_on
+from headway.desk.turns import LOOKED_BACK, as_said, attempts, who_goes_on
 from headway.engine.result import Options, Reporter
 from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.config import project_roles
 from headway.holding import here
+from headway.ledger.recovery import now
 from headway.life import LEASE, Life
 from headway.planning import Planning, fields_of
 from headway.project import Project, Saved
@@ -269,10 +270,10 @@ class Desk:
     def who(self, last: Sequence[Mapping[str, Any]] = (), plan_id: str = "") -> dict[str, Any]:
         """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
         _, chosen, state = self._seen(plan_id)
-        project = self.project
+        project, known = self.project, self.roles(chosen)
         newest = project.show(chosen).position.seq
-        lately = done_lately(project.log(chosen, first=max(newest - LOOKED_BACK + 1, 1)))
-        return fit({"plan_id": chosen, **who_goes_on(state, (*lately, *as_said(last)), self.roles(chosen))})
+        lately = attempts(project.log(chosen, first=max(newest - LOOKED_BACK + 1, 1)), state, known)
+        return fit({"plan_id": chosen, **who_goes_on(state, lately, as_said(last), known, now())})
 
     def plans(self, cursor: str = "") -> dict[str, Any]:
         """The plans of this project."""
@@ -293,7 +294,10 @@ class Desk:
         else:
             claimed = life.claim_next(Meant(chosen), agent=agent, lease=lease)
         self._keep(chosen, claimed["artifact"], claimed["token"])
-        return fit({"plan_id": chosen, **claimed})
+        acting = agent or claimed["agent"]
+        role = self.roles(chosen).get(acting) if acting else None
+        told = {"role": {"name": acting, **role_told(role)}} if role is not None else {}
+        return fit({"plan_id": chosen, **claimed, **told})
 
     def note(self, artifact: str, note: str, token: int | None = None, plan_id: str = "") -> dict[str, Any]:
         """Say that one is still at it, and how far: for oneself later, or for whoever goes on with it."""
@@ -535,6 +539,13 @@ class Desk:
                 code="path.outside",
             )
         return full
+
+
+def role_told(role: Role) -> dict[str, Any]:
+    """What whoever acts in a role is told of it: what it may use and where it stops is theirs to keep to."""
+    limits = {name: limit for name, limit in msgspec.to_builtins(role.limits).items() if limit is not None}
+    found = {"instructions": role.instructions, "tools": role.tools, "commands": role.commands, "limits": limits}
+    return {name: value for name, value in found.items() if value}
 
 
 def _listed(spec: ArtifactSpec, status: str) -> dict[str, Any]:

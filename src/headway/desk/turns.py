@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt
-from headway.core.events import ArtifactCompleted, ArtifactFailed, Record
+from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt, current
+from headway.core.attempts import Attempts
+from headway.core.events import Record
 from headway.core.plan import Role
 from headway.core.state import State
 from headway.errors import DecisionNeeded, UsageError
 
-LOOKED_BACK = 200
+LOOKED_BACK = 5000
 """How many of the newest events are looked at."""
 
 LATELY = 20
@@ -33,22 +34,29 @@ def as_said(last: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
         ) from error
 
 
-def done_lately(records: Iterable[Record]) -> list[Entry]:
-    """What was done lately, as the ledger has it."""
-    found = []
-    for record in records:
-        event = record.event
-        if isinstance(event, ArtifactCompleted):
-            found.append(Entry(agent=event.by or record.by, status="success", artifact=event.id, output=event.note))
-        elif isinstance(event, ArtifactFailed):
-            found.append(Entry(agent=record.by, status="failure", artifact=event.id, error=event.error))
-    return found[-LATELY:]
+def attempts(records: Iterable[Record], state: State, roles: Mapping[str, Role]) -> Attempts:
+    """What agents did, as the ledger has it; whoever is no agent by name acts as the one that the artifact names."""
+
+    def acting(name: str, artifact_id: str) -> str:
+        spec = state.artifacts.get(artifact_id)
+        return name if name in roles or spec is None else spec.agent or name
+
+    return Attempts(acting).hear(records)
 
 
-def who_goes_on(state: State, history: tuple[Entry, ...], roles: Mapping[str, Role]) -> dict[str, Any]:
+def who_goes_on(
+    state: State, lately: Attempts, said: Sequence[Entry], roles: Mapping[str, Role], now: str
+) -> dict[str, Any]:
     """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
+    history, step = (*lately.entries[-LATELY:], *said), current(state)
     failures = [entry.error for entry in history if entry.error]
-    context = ArbiterContext(task=state.goal, plan=state, history=history, last_error=failures[-1] if failures else "")
+    context = ArbiterContext(
+        task=state.goal,
+        plan=state,
+        history=history,
+        last_error=failures[-1] if failures else "",
+        used=lately.used(step.id, now) if step is not None else {},
+    )
     try:
         decision: dict[str, Any] = msgspec.to_builtins(arbitrate(context, roles))
     except DecisionNeeded as error:

@@ -88,6 +88,22 @@ class Judge:
         if state.artifacts != self.graph.artifacts:
             self.graph = ArtifactGraph.over(state.artifacts)
 
+    def look_again(self, state: State) -> None:
+        """As `follow`, for whoever asks anew after a while: what was learned of files, code and others is forgotten.
+
+        What a plan says of itself stays known; so does the digest of a file that was not touched.
+        """
+        self.follow(state)
+        self.files.forget_all()
+        self.code = Code(self.code.root)
+        self._codes, self._recipes, self._newest = {}, {}, {}
+        self.problems.clear()
+        self._unfinished = unfinished(state)
+        self.precedents.look_again()
+        self.standing = None
+        if self.abroad is not None:
+            self.abroad.look_again()
+
     def grow(self, state: State, added: Sequence[ArtifactSpec], removed: Sequence[str], unit: Sequence[str]) -> None:
         """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
         self.state = state

@@ -46,6 +46,10 @@ class Precedents:
         self._named: set[str] = set()
         self._any = False
 
+    def look_again(self) -> None:
+        """Others may have gone on: their ledgers are read on when they are next asked about."""
+        self._current = False
+
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
         self._learn()

@@ -44,7 +44,10 @@ from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
 
 SHOW_EVERY = 1.0
-"""How often, in seconds, a run asks whether plan.json and its like are due."""
+"""How often, in seconds, a run asks at most whether plan.json and its like are due."""
+
+SHOW_SHARE = 50
+"""It goes on for so many times as long as that took before it asks again."""
 
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
@@ -89,7 +92,7 @@ class Run:
         self._loop = loop
         self._stop = stop
         self._show = show
-        self._shown = time.monotonic()
+        self._show_at = time.monotonic() + SHOW_EVERY
         self._boot = boot
         self._halt = Halt()
         self._running: dict[str, Task] = {}
@@ -170,9 +173,11 @@ class Run:
             if not self._running:
                 break
             self._take(self._workers.outcomes(wait=0.2))
-            if time.monotonic() - self._shown > SHOW_EVERY:
+            began_to_show = time.monotonic()
+            if began_to_show > self._show_at:
                 self._show()
-                self._shown = time.monotonic()
+                ended = time.monotonic()
+                self._show_at = ended + max(SHOW_EVERY, SHOW_SHARE * (ended - began_to_show))
 
     def _watch(self, began: float) -> None:
         """Notice that somebody wants the run to stop, or that its time is up."""

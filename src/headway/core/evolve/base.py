@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from headway.core.approval import spec_hash
 from headway.core.lifecycle import all_done, is_done, last_made, plan_after
+from headway.core.plan import ArtifactSpec
 from headway.core.state import Attempt, State
 
 ATTEMPTS = 50
 """So many earlier attempts at a phase are kept; the ledger has them all."""
+
+
+def differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: ArtifactSpec | None) -> None:
+    """Keep in mind what is not what was approved; what is as it was again need not be."""
+    if state.approval is None:
+        return
+    approved = state.changed.get(artifact_id)
+    if approved is None:
+        approved = spec_hash(was) if was is not None else ""
+    if approved == (spec_hash(now) if now is not None else ""):
+        state.changed.pop(artifact_id, None)
+    else:
+        state.changed[artifact_id] = approved
 
 
 def remember(state: State, artifact_id: str) -> None:

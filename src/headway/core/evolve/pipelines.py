@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from headway.core import events as ev
-from headway.core.evolve.base import finish, forget, reopen, shut
+from headway.core.approval import is_open_ended
+from headway.core.evolve.base import differs, finish, forget, reopen, shut
 from headway.core.lifecycle import is_done, last_made, plan_after
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Expansion, PromptNote, State
@@ -16,6 +17,8 @@ from headway.core.state import Expansion, PromptNote, State
 
 def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
     """Structure that follows from a pipeline: the plan, as somebody proposed it, stays what it was."""
+    if state.approval is not None and event.units is not None and is_open_ended(state, event.pipeline):
+        _units_differ(state, event)
     for artifact_id in event.removed:
         if not is_done(state, artifact_id):
             shut(state, state.artifacts[artifact_id].milestone)
@@ -42,6 +45,18 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
     if event.artifacts:
         state.status = plan_after(state.status, "work_appeared")
     finish(state)
+
+
+def _units_differ(state: State, event: ev.UnitExpanded) -> None:
+    """Units that came, or went, after an approval that could not know how many there would be. What stands for others,
+    and later rounds of a loop, are part of what they were approved with."""
+    known = state.units.get(event.pipeline)
+    were, are = set(known.units) if known is not None else set(), set(event.units or ())
+    gone = (state.artifacts[artifact_id] for artifact_id in event.removed)
+    for was, now in (*((spec, None) for spec in gone), *((None, spec) for spec in event.artifacts)):
+        spec = was or now
+        if spec is not None and not spec.gathers and spec.iteration <= 1 and spec.unit in were ^ are:
+            differs(state, spec.id, was, now)
 
 
 def _in_unit_order(state: State, pipeline: str, units: Iterable[str]) -> None:

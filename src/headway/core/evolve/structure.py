@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from headway.core import events as ev
-from headway.core.approval import spec_hash
-from headway.core.evolve.base import finish, forget, reopen, shut
+from headway.core.evolve.base import differs, finish, forget, reopen, shut
 from headway.core.gates import REJECTED
 from headway.core.lifecycle import is_done, plan_after
-from headway.core.plan import ArtifactSpec
+from headway.core.plan import ArtifactSpec, Value
 from headway.core.state import Replanned, State
 
 
@@ -20,19 +21,6 @@ def _change(state: State, event: Any, record: ev.Record) -> None:
     state.version = event.version or state.version
     if state.settings.planned_by:
         state.planned_at = record.ts
-
-
-def _differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: ArtifactSpec | None) -> None:
-    """Keep in mind what is not what was approved; what is as it was again need not be."""
-    if state.approval is None:
-        return
-    approved = state.changed.get(artifact_id)
-    if approved is None:
-        approved = spec_hash(was) if was is not None else ""
-    if approved == (spec_hash(now) if now is not None else ""):
-        state.changed.pop(artifact_id, None)
-    else:
-        state.changed[artifact_id] = approved
 
 
 def replanned(state: State, event: ev.PlanReplanned, record: ev.Record) -> None:
@@ -72,9 +60,25 @@ def goal(state: State, event: ev.GoalChanged, record: ev.Record) -> None:
 def settings(state: State, event: ev.PlanUpdated, record: ev.Record) -> None:
     state.sound = False
     state.version = event.version or state.version
+    _mended(state, "", state.settings, event.settings)
     if event.settings.planned_by != state.settings.planned_by:
         state.planned_at = record.ts if event.settings.planned_by else ""
     state.settings = event.settings
+
+
+def _mended(state: State, artifact_id: str, was: Value, now: Value | None) -> None:
+    """What a plan file said and could not be kept is no problem any more once it is said anew, or its artifact goes."""
+    known = state.proposal
+    if known is None or not known.about:
+        return
+    said = [
+        (problem, (about, key))
+        for problem, (about, key) in zip(known.problems, known.about, strict=True)
+        if about != artifact_id or (now is not None and getattr(was, key, None) == getattr(now, key, None))
+    ]
+    state.proposal = msgspec.structs.replace(
+        known, problems=tuple(p for p, _ in said), about=tuple(about for _, about in said)
+    )
 
 
 def proposal(state: State, event: ev.ProposalTaken, record: ev.Record) -> None:
@@ -90,7 +94,7 @@ def added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
         _insert(state, new, event.after)
     for spec in event.artifacts:
         reopen(state, spec.milestone)
-        _differs(state, spec.id, None, spec)
+        differs(state, spec.id, None, spec)
     state.status = plan_after(state.status, "work_appeared")
 
 
@@ -98,7 +102,8 @@ def updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
     _change(state, event, record)
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
-        _differs(state, spec.id, state.artifacts[spec.id], spec)
+        _mended(state, spec.id, state.artifacts[spec.id], spec)
+        differs(state, spec.id, state.artifacts[spec.id], spec)
         state.artifacts[spec.id] = spec
         if spec.milestone != was and not is_done(state, spec.id):
             shut(state, was)
@@ -110,7 +115,8 @@ def removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             shut(state, state.artifacts[artifact_id].milestone)
-        _differs(state, artifact_id, state.artifacts.pop(artifact_id), None)
+        _mended(state, artifact_id, state.artifacts[artifact_id], None)
+        differs(state, artifact_id, state.artifacts.pop(artifact_id), None)
         forget(state, artifact_id)
         state.uncertain.pop(artifact_id, None)
     finish(state)
