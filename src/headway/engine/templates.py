@@ -38,6 +38,14 @@ class Rendered(NamedTuple):
     parts: Mapping[str, str]
 
 
+class _Set(NamedTuple):
+    """The templates of an artifact: their names by path, what the files were, and the same by name."""
+
+    files: dict[str, str]
+    looked: tuple[tuple[str, str], ...]
+    digests: dict[str, str]
+
+
 class Templates:
     """The templates of one project. `look` gives the digest of a file, "" for none."""
 
@@ -47,11 +55,27 @@ class Templates:
         self._texts: dict[tuple[str, str], str] = {}
         self._parsed: dict[tuple[str, str], str] = {}
         self._named: set[str] = set()
+        self._sets: dict[tuple[tuple[str, str], ...], _Set] = {}
         self._environment: ImmutableSandboxedEnvironment | None = None
         self._lock = threading.Lock()
 
-    def files(self, spec: ArtifactSpec) -> dict[str, str]:
+    def files(self, spec: ArtifactSpec) -> Mapping[str, str]:
         """Every template of an artifact, included ones too: its name for people, by path."""
+        return self._set(spec).files
+
+    def digests(self, spec: ArtifactSpec) -> dict[str, str]:
+        """What the artifact's prompt is made of: digests of its templates by their names."""
+        return self._set(spec).digests
+
+    def _set(self, spec: ArtifactSpec) -> _Set:
+        """Walked once for all artifacts that have the same templates, and again when one of the files has changed."""
+        key = tuple(spec.templates.items())
+        known = self._sets.get(key)
+        if known is None or any(self._look(path) != digest for path, digest in known.looked):
+            known = self._sets[key] = self._walk(spec)
+        return known
+
+    def _walk(self, spec: ArtifactSpec) -> _Set:
         found = {path: f"{role}: {path}" for role, path in reversed(spec.templates.items())}
         queue = list(found)
         for path in queue:
@@ -61,11 +85,9 @@ class Templates:
                     found[inner] = inner
                     queue.append(inner)
         self._named.update(found)
-        return found
-
-    def digests(self, spec: ArtifactSpec) -> dict[str, str]:
-        """What the artifact's prompt is made of: digests of its templates by their names."""
-        return {label: self._look(path) for path, label in sorted(self.files(spec).items(), key=lambda f: f[1])}
+        looked = {path: self._look(path) for path in found}
+        digests = {label: looked[path] for path, label in sorted(found.items(), key=lambda f: f[1])}
+        return _Set(found, tuple(looked.items()), digests)
 
     def problem(self, spec: ArtifactSpec) -> str:
         """Why its prompt cannot be made, as far as the templates alone tell; or ""."""
