@@ -16,12 +16,6 @@ from tests.terminal import Terminal
 PHASES = ("plan", "preflight", "continuity_pack", "write", "repair~1", "state_repair~1", "lint~1", "apply")
 
 
-@pytest.fixture
-def book(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Book:
-    """Two scenes, eight phases, nothing made yet."""
-    return Book(tmp_path / "book", capsys)
-
-
 def unit(name: str, *phases: str) -> list[str]:
     return [f"{name}/{phase}" for phase in phases or PHASES]
 
