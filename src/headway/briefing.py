@@ -16,7 +16,7 @@ from headway.core.lifecycle import progress
 from headway.core.state import State
 from headway.errors import UsageError
 from headway.holding import gone
-from headway.life import Next
+from headway.offers import Next
 
 ANSWER = 8000
 """The most tokens of an answer, in words and as data together."""

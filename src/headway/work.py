@@ -20,13 +20,13 @@ from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.asking import Question, clock
-from headway.engine.gc import sweep
+from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
 from headway.errors import BlobDamaged, NotFound, PlanInvalid, Rejected, UsageError
-from headway.files.blobs import Swept
+from headway.files.blobs import Freed
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 
@@ -203,7 +203,7 @@ class Work:
             waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
             if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
                 continue
-            for earlier in judge.history.earlier(reuse_key(judge.made_from(artifact_id))):
+            for earlier in judge.precedents.earlier(reuse_key(judge.made_from(artifact_id))):
                 if all(map(judge.outputs.readable, earlier.outputs)):
                     found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
                     break
@@ -274,9 +274,9 @@ class Work:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
         return self.session.accept(plan_id, words, everything=everything, reason=reason)
 
-    def sweep(self, *, keep_days: float, dry_run: bool = False) -> Swept:
+    def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
         """Free the space of blobs that nothing needs any more."""
-        return sweep(self.project.store, keep_days=keep_days, dry_run=dry_run)
+        return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self) -> dict[str, str]:
         """Files of units and artifacts that are gone: those that are as they were left, by path, with their plan."""
@@ -358,7 +358,7 @@ class Work:
             )
         with self.project.folder(plan_id).writing() as writer:
             kept = outputs.capture(o.path for o in earlier.outputs if o.path)
-            unnamed = tuple(o for o in kept if not judge.history.names(o.digest))
+            unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)

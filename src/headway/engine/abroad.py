@@ -50,6 +50,11 @@ class Abroad:
         self.judges: dict[str, Judge | None] = {}
         self.judged: dict[str, list[str]] = {}
 
+    def look_again(self) -> None:
+        """The other plans as they are when they are next asked about."""
+        for known in (self._found, self._errors, self.sizes, self.judges, self.judged):
+            known.clear()
+
     def get(self, name: str) -> Found | None:
         """What stands behind a name; None if it is none of another plan's."""
         known = self._found.get(name)
