@@ -175,6 +175,29 @@ def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
     assert {"s1/apply", "s2/apply"} <= set(book.calls())
 
 
+@pytest.mark.parametrize("words", [("scene",), ("s1",), ("--all",), ("--all", "--archive"), ("scene", "--archive")])
+def test_after_a_reset_units_begin_from_the_state_that_was_there_before_the_first_of_them(
+    book: Book, words: tuple[str, ...]
+) -> None:
+    """Nothing is applied to what the run before it left; nothing goes on from there."""
+    book.go()
+    state = book.json("state.json")
+    assert state["applied"] == ["s1", "s2"]
+    assert book.do("reset", *words).code == 0
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json") == state
+    assert '"applied": []' in book.read("work/s1/pack.md")
+
+
+def test_after_a_reset_a_state_that_somebody_wrote_counts(book: Book) -> None:
+    """It is no artifact's doing, so it is where the units begin."""
+    book.go()
+    book.do("reset", "scene")
+    (book.root / "state.json").write_text('{"applied": ["mine"], "words": 100}')
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["mine", "s1", "s2"]
+
+
 def test_reset_of_everything_with_an_archive_resumes_from_nothing(book: Book) -> None:
     """Clears the phase ledgers of all units, after an archive of all of it was read back."""
     book.go()

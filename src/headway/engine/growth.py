@@ -140,7 +140,9 @@ class Growth:
     def _units_of(self, state: State, pipeline: Pipeline) -> tuple[str, list[Unit]]:
         source, items = pipeline.units.source, pipeline.units.items
         done = state.completed.get(source)
-        if done is None or not done.outputs:
+        if done is None:  # never made, or reset: until it is, there are those that there were
+            return "", _known(state, pipeline)
+        if not done.outputs:
             return "", []
         output = done.outputs[0]
         if output.size > LARGEST_OUTLINE:
@@ -220,6 +222,17 @@ def foresee(execution: SavedExecution, outputs: Outputs, *, by: str) -> tuple[Sa
         for event in events if isinstance(events, list) else ():
             state = apply(state, Record(seq, state.updated_at, by, event, hash_, hash_))
     return SavedExecution(state, execution.position), due
+
+
+def _known(state: State, pipeline: Pipeline) -> list[Unit]:
+    """The units as they were last expanded."""
+    expansion = state.units.get(pipeline.name)
+    first = pipeline.phases[0].id
+    found = []
+    for unit in expansion.units if expansion is not None else ():
+        spec = state.artifacts.get(f"{unit}/{first}~1") or state.artifacts.get(f"{unit}/{first}")
+        found.append(Unit(unit, spec.file, spec.item) if spec is not None else Unit(unit))
+    return found
 
 
 def _checked(pipeline: Pipeline, units: Sequence[Unit]) -> Iterable[Unit]:
