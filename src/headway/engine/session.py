@@ -51,6 +51,8 @@ class Judged(NamedTuple):
     selected: set[str]
     due: tuple[ExpandUnits, ...] = ()
     """Its pipelines are to be expanded like this: it was judged as if they had been."""
+    saved: SavedExecution | None = None
+    """Then, the plan as it was loaded."""
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -124,11 +126,12 @@ class Session:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
+        saved = execution
         execution, due = self._foreseen(execution) if at is None else (execution, [])
         judged = self._judged(
             execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
         )
-        judged = judged._replace(due=tuple(due))
+        judged = judged._replace(due=tuple(due), saved=saved if due else None)
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
             judged.reasons.update(
@@ -311,7 +314,7 @@ class Session:
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         before = judged.execution.position
-        with folder.writing(known=None if judged.due else judged.execution) as writer:
+        with folder.writing(known=judged.saved or judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             as_judged = writer.position == before
