@@ -17,7 +17,7 @@ from headway.core.paths import is_glob
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
 from headway.engine.result import RunResult
-from headway.files.observe import RACY_NS
+from headway.files.observe import RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def leave(
     absent |= {path for path in CONFIGS if not os.path.lexists(os.path.join(root, path))}
     if before is not None:
         folders, absent = before.folders | folders, absent | before.absent
-    appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
+    appeared = any(os.path.isfile(os.path.join(root, path)) for path in absent)
     changed = appeared or any(map(_sources_changed, parts))
     apart = {path: digest for part in parts for path, digest in _apart(part, root).items()}
     if not made:
@@ -126,17 +126,29 @@ def standing(
 def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
     found: set[str] = set()
-    strange = set(changed)
+    touched = _with_folders(changed)
+    known: set[str] = set()
     for artifact_id, done in state.completed.items():
         fp = done.fp
-        paths = {o.path for o in done.outputs if o.path in changed}
-        paths |= {p for p in (*fp.sources, *fp.before) if p in changed}
+        paths = {p for o in done.outputs if (p := o.path.rstrip("/")) in touched}
+        paths |= {p for p in (*fp.sources, *fp.before) if p in touched}
         if fp.templates:
-            paths |= {p for label in fp.templates if (p := label.partition(": ")[2] or label) in changed}
+            paths |= {p for label in fp.templates for p in (label, label.partition(": ")[2]) if p in touched}
         if paths:
             found.add(artifact_id)
-            strange -= paths
-    return None if strange else found
+            known.update(*(touched[path] for path in paths))
+    return found if known.issuperset(changed) else None
+
+
+def _with_folders(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Files, and every folder that one of them is in: a folder is touched by what is touched in it."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        place = path
+        while place:
+            found.setdefault(place, set()).add(path)
+            place = os.path.dirname(place)
+    return found
 
 
 def _is_all(judge: Judge, files: Mapping[str, tuple[int, int, int, int]]) -> bool:
@@ -234,13 +246,13 @@ def _files(part: Part) -> dict[str, str]:
     judge, found = part.judge, dict[str, str]()
     for artifact_id in part.ids:
         for output in judge.recorded(artifact_id):
-            if output.kind == "tree":
-                found |= {f"{output.path.rstrip('/')}/{name}": "" for name, _ in judge.observer.tree(output.path)}
-            elif output.path and judge.shared.is_last(artifact_id, output.path):
-                found[output.path] = output.digest
+            if output.path and judge.shared.is_last(artifact_id, output.path):
+                found[output.path.rstrip("/")] = output.digest
         if artifact_id in judge.now:
             found |= judge.now[artifact_id].sources
         spec = judge.state.artifacts.get(artifact_id)
+        if spec is not None and spec.reads:
+            found |= {p: judge.now[artifact_id].before[p] for p in spec.reads if p not in judge.shared.chains}
         if spec is not None and spec.templates:
             found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     return found
@@ -251,10 +263,17 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     observer = judge.observer
     rested = False
     found = {}
-    for path, digest in files.items():
+    waiting = list(files.items())
+    for path, digest in waiting:
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
             return None
+        if seen.kind == "tree":
+            inside = list(observer.tree(path))
+            if hashlib.sha256(manifest_of(inside)).hexdigest() != seen.digest:
+                return None
+            waiting += [(f"{path}/{name}", inner.digest) for name, inner in inside]
+            continue
         entry = observer.entries.get(path)
         if entry is None:
             link = os.lstat(os.path.join(observer.root, path))
@@ -274,7 +293,7 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
-    """Folders whose listing a pattern or a folder output depends on."""
+    """Folders whose listing a pattern, or a folder that is read or was made, depends on."""
     names: set[str] = set()
     for pipeline in part.judge.state.settings.pipelines:
         if pipeline.units.files:
@@ -283,9 +302,11 @@ def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
         for pattern in spec.sources:
             if is_glob(pattern):
                 names |= _folders_behind(pattern, root)
-        for path in spec.produces:
-            if path.endswith("/"):
-                names |= _below(path.rstrip("/"), root)
+            elif os.path.isdir(os.path.join(root, pattern)):
+                names |= _below(pattern.rstrip("/"), root, all_of_it=True)
+        for output in part.judge.recorded(spec.id):
+            if output.kind == "tree":
+                names |= _below(output.path.rstrip("/"), root, all_of_it=True)
     found = {}
     for name in sorted(names):
         there = name
@@ -312,8 +333,11 @@ def _folders_behind(pattern: str, root: str) -> set[str]:
     return _below(base, root) if deep else {base}
 
 
-def _below(base: str, root: str) -> set[str]:
-    """A folder and all folders below it, through links as patterns go; each once, so that circles end."""
+def _below(base: str, root: str, *, all_of_it: bool = False) -> set[str]:
+    """A folder and all folders below it, each once, so that circles end.
+
+    Patterns go through links and see nothing hidden; a folder is all that is in it, and links are what they are.
+    """
     found: set[str] = set()
     seen: set[tuple[int, int]] = set()
     waiting = [base]
@@ -326,7 +350,8 @@ def _below(base: str, root: str) -> set[str]:
                 continue
             seen.add((entry.st_dev, entry.st_ino))
             with os.scandir(full) as listing:
-                inner = [e.name for e in listing if e.name not in (".headway", ".git") and e.is_dir()]
+                folders = (e.name for e in listing if e.is_dir(follow_symlinks=not all_of_it))
+                inner = [folder for folder in folders if all_of_it or folder not in SKIPPED]
         except OSError:
             inner = []
         found.add(name)
