@@ -122,7 +122,7 @@ def changes(
     except (OSError, ValueError, EOFError, TypeError):
         return None
     ledgers, paths, stats, folders, folder_stats, absent, apart = stamp[2]
-    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if _found(f"{root}/{path}") != known)
+    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if stat_at(f"{root}/{path}") != known)
     if changed.intersection(apart):
         return None
     return changed, {
@@ -135,11 +135,13 @@ def changes(
     }
 
 
-def _found(path: str) -> "tuple[int, ...] | None":
+def stat_at(path: str) -> "tuple[int, int, int, int] | None":
+    """What tells that a file was not touched; None if there is none."""
     try:
-        return _stat_of(os.lstat(path))
+        found: tuple[int, int, int, int] = _stat_of(os.lstat(path))
     except OSError:
         return None
+    return found
 
 
 def _read(

@@ -350,3 +350,24 @@ def test_a_command_that_names_a_folder_can_have_a_stamp(project: Path) -> None:
     shutil.rmtree(project / "data")
     (project / "data").write_text("a file")
     assert stamped() is None
+
+
+def test_a_text_that_is_lost_with_its_blob_is_made_again(project: Path) -> None:
+    """An artifact without files has nothing else to show for itself."""
+    again_with(project, "  text:\n    sources: [data/a.txt]\n    run: cat data/a.txt\n")
+    shutil.rmtree(project / ".headway/blobs")
+    assert stamped() is None
+    assert "1 made, 4 kept" in run()
+    assert stamped() is not None
+
+
+def test_a_link_under_a_pattern_that_begins_to_lead_somewhere_is_seen(project: Path) -> None:
+    """It was there all the time, so its folder looks as it did."""
+    (project / "data/far.txt").symlink_to("../far.txt")
+    (project / "tool.sh").write_text("echo another tool")
+    run()
+    assert stamped() is not None
+    (project / "far.txt").write_text("far")
+    assert stamped() is None
+    run()
+    assert (project / "out/listing.txt").read_text() == "afar"

@@ -57,14 +57,17 @@ def leave(
     absent |= {path for path in CONFIGS if not os.path.lexists(os.path.join(root, path))}
     if before is not None:
         folders, absent = before.folders | folders, absent | before.absent
-    appeared = any(os.path.isfile(os.path.join(root, path)) for path in absent)
-    changed = appeared or any(map(_sources_changed, parts))
+    changed = any(map(_sources_changed, parts))
+    absent |= {path for part in parts for path in part.judge.observer.broken}
+    changed = changed or any(os.path.isfile(os.path.join(root, path)) for path in absent)
     apart = {path: digest for part in parts for path, digest in _apart(part, root).items()}
     if not made:
         apart[plan] = state.proposal.source
     named = {path: digest for part in parts for path, digest in _files(part).items()}
     files = None if changed else _settled(judge, named | apart)
-    if files is None or position.hash.encode() not in ends[ledger][1] or not _is_all(judge, files):
+    texts = _texts(parts, root)
+    as_judged = position.hash.encode() in ends[ledger][1] and texts is not None
+    if files is None or not as_judged or not _is_all(judge, files):
         stamp.forget(home, plan)
         return False
     env = {name: environ.get(name) for part in parts for name in _variables(part)}
@@ -79,7 +82,7 @@ def leave(
         document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
         ledgers=[(os.path.relpath(path, root), *end) for path, end in ends.items()],
         env=env,
-        files=files,
+        files=files | (texts or {}),
         folders=folders,
         absent=sorted(absent),
         apart=apart,
@@ -258,6 +261,16 @@ def _files(part: Part) -> dict[str, str]:
     return found
 
 
+def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, int]] | None:
+    """The files that hold the texts of artifacts without files, as they are; None if one is gone."""
+    held: set[str] = set()
+    for judge, ids in parts:
+        held |= {judge.outputs.blobs.file_of(o.digest) for a in ids for o in judge.recorded(a) if not o.path}
+    found = {os.path.relpath(path, root): stamp.stat_at(path) for path in sorted(held)}
+    stats = {path: stat for path, stat in found.items() if stat is not None}
+    return stats if len(stats) == len(found) else None
+
+
 def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, int, int]] | None:
     """The stats of these files, if each still is what it was when it was judged and has come to rest since."""
     observer = judge.observer
@@ -276,8 +289,10 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
             continue
         entry = observer.entries.get(path)
         if entry is None:
-            link = os.lstat(os.path.join(observer.root, path))
-            found[path] = (link.st_size, link.st_mtime_ns, link.st_ctime_ns, link.st_ino)
+            link = stamp.stat_at(os.path.join(observer.root, path))
+            if link is None:
+                return None
+            found[path] = link
             continue
         if not entry.sure():
             if not rested:
