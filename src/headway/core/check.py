@@ -239,6 +239,20 @@ def _check_paths(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
                 if why := _path_problem(path):
                     message = f"artifact {spec.id} {key} {path!r}, which {why}"
                     yield _problem("plan.path", spec, message, key, path)
+        for path in spec.sources:
+            if why := _source_problem(path):
+                yield _problem("plan.path", spec, f"artifact {spec.id} reads {path!r}, which {why}", "sources", path)
+
+
+def _source_problem(path: str) -> str:
+    plain = paths.normalise(path)
+    if not path:
+        return "is empty"
+    if plain == "./":
+        return "is the project itself; name what it reads in it"
+    if plain.startswith("/"):
+        return "is absolute; sources are given relative to the project"
+    return "is inside .headway/, which every run changes" if plain.split("/", 1)[0] == ".headway" else ""
 
 
 def _path_problem(path: str) -> str:

@@ -148,7 +148,7 @@ def _with_folders(paths: Iterable[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in paths:
         place = path
-        while place:
+        while place.strip("/"):
             found.setdefault(place, set()).add(path)
             place = os.path.dirname(place)
     return found
@@ -232,7 +232,7 @@ def _sources_changed(part: Part) -> bool:
             return True
     specs = judge.state.artifacts
     return any(
-        not set(judge.observer.expand(specs[a].sources)) <= set(judge.now[a].sources)
+        not set(judge.files.declared(specs[a])) <= set(judge.now[a].sources)
         for a in part.ids
         if specs[a].sources and a in judge.now
     )
