@@ -184,7 +184,7 @@ def _search(args: Any, screen: Screen) -> int:
             "  ".join(part for part in (f"{hit.kind:<9}", hit.node, hit.path, screen.style(said, "dim")) if part)
         )
     if not hits:
-        screen.say("Nothing matches.")
+        screen.say("Nothing matches. Next: headway dag show")
     return 0
 
 
