@@ -127,7 +127,7 @@ class Session:
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
         saved = execution
-        execution, due = self._foreseen(execution) if at is None else (execution, [])
+        execution, due = self.foreseen(execution) if at is None else (execution, [])
         judged = self._judged(
             execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
         )
@@ -142,7 +142,7 @@ class Session:
     def _growth(self, outputs: Outputs) -> Growth:
         return Growth(outputs.observer.expand, outputs.bytes_of)
 
-    def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
+    def foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
         """The plan as it will be once its pipelines are expanded, and what expands them."""
         return foresee(execution, Outputs(self.root, self.store.blobs, Observer(self.root)), by=self.by)
 
