@@ -19,7 +19,7 @@ from headway.core.nearest import Nearest
 from headway.core.pipelines import units_id
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import prompts, scheduler_lock, stamping
+from headway.engine import neighbours, prompts, scheduler_lock, stamping
 from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
@@ -28,6 +28,7 @@ from headway.engine.gc import sweep
 from headway.engine.growth import Growth
 from headway.engine.history import History
 from headway.engine.judge import Judge
+from headway.engine.neighbours import Neighbour
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
@@ -205,7 +206,11 @@ class Session:
                 abroad=abroad,
             )
 
-        abroad = Abroad(self.store, judge_of)
+        def neighbour_of(there: Neighbour, state: State) -> Judge:
+            return neighbours.judge_of(there, state, self.environ, boot, abroad.beyond)
+
+        abroad = Abroad(self.store, judge_of, neighbour_of)
+        outputs.borrowed = abroad.texts
         judge = judge_of(execution.state, functions)
         selected = self.selected(execution.state, options, judge.shared)
         judge.forced = self.forced(execution.state, options, selected)

@@ -47,6 +47,9 @@ def leave(
     if not made and not (is_file and os.path.isfile(os.path.join(root, plan))):
         return False
     abroad = judge.abroad
+    if abroad is not None and abroad.leaves_the_project:  # too much over there would have to be named
+        stamp.forget(home, plan)
+        return False
     others = {p: Part(j, abroad.judged.get(p, [])) for p, j in abroad.judges.items() if j} if abroad is not None else {}
     plans = os.path.dirname(os.path.dirname(ledger))
     ends = {path: _end(path) for path in (ledger, *(os.path.join(plans, p, "ledger.jsonl") for p in others))}
