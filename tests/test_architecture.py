@@ -25,7 +25,7 @@ LAYERS = (
     {"engine", "interop"},
     {"history"},
     {"project"},
-    {"doctor", "planning"},
+    {"doctor", "planning", "overview"},
     {"work", "holding"},
     {"authoring", "incremental", "life", "reading"},
     {"briefing"},

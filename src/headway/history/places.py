@@ -231,6 +231,13 @@ class Insight(Shape, kw_only=True):
     figures: dict[str, float] = msgspec.field(default_factory=dict)
 
 
+class Cost(Spent, kw_only=True, omit_defaults=False):
+    """What a project took in a month."""
+
+    project: str
+    month: str
+
+
 class EnvironmentDag(Shape, kw_only=True):
     """`environment.json`, and what callers get."""
 
@@ -243,4 +250,5 @@ class EnvironmentDag(Shape, kw_only=True):
     tech_stack: TechStack
     patterns: list[Pattern]
     insights: list[Insight]
+    costs: list[Cost]
     notes: list[str] = msgspec.field(default_factory=list)

@@ -5,6 +5,8 @@ headway dag search WORD…        find goals, artifacts, contracts, failures and
 headway dag impact ID           what a change would touch, and at what cost
 headway dag provenance ID|PATH  where something comes from, and whether it still stands
 headway dag rebuild             make dag/ again, from the ledgers
+headway dag workspace [PATH]    all projects around this one, and how they are related
+headway dag environment         all workspaces of this machine
 """
 
 from __future__ import annotations
@@ -55,7 +57,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="goals whose plan was deleted and that ended so long ago keep only what something still names",
     )
-    for verb in (show, search, impact, provenance, rebuild):
+    workspace = verbs.add_parser("workspace", help="all projects around this one, and how they are related")
+    workspace.add_argument("path", metavar="PATH", nargs="?", help="its folder (default: the one around this project)")
+    environment = verbs.add_parser("environment", help="all workspaces of this machine")
+    for verb in (workspace, environment):
+        verb.add_argument("--all", action="store_true", help="all of it, however long")
+    for verb in (show, search, impact, provenance, rebuild, workspace, environment):
         add_project(verb)
         add_json(verb)
 
@@ -67,6 +74,8 @@ def run(args: Any, screen: Screen) -> int:
         "impact": _impact,
         "provenance": _provenance,
         "rebuild": _rebuild,
+        "workspace": _workspace,
+        "environment": _environment,
     }
     return actions[args.action](args, screen)
 
@@ -265,3 +274,27 @@ def _rebuild(args: Any, screen: Screen) -> int:
     if found.dropped:
         screen.say(f"  {count(found.dropped, 'task')} that nothing names any more dropped")
     return 4 if found.unreadable else 0
+
+
+# The levels above.
+
+
+def _workspace(args: Any, screen: Screen) -> int:
+    from headway.surfaces.cli.upper import show_workspace, workspace_of
+
+    workspace = workspace_of(args, screen)
+    if workspace.registry.exists:  # somebody made it one: what is seen is kept for the next look
+        workspace.refresh()
+    dag = workspace.dag()
+    screen.answer(to_dict(dag))
+    show_workspace(dag, screen, everything=args.all)
+    return 0
+
+
+def _environment(args: Any, screen: Screen) -> int:
+    from headway.surfaces.cli.upper import environment_of, show_environment
+
+    dag = environment_of(screen).overview()
+    screen.answer(to_dict(dag))
+    show_environment(dag, screen, everything=args.all)
+    return 0
