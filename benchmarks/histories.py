@@ -29,7 +29,13 @@ def history(setting: Setting) -> list[Row]:
     goals, artifacts = setting.count(1000, least=8), 20
     root = setting.fresh("history")
     write_history(root, goals=goals, artifacts=artifacts, plan_files=True)
-    rebuilt = median(min(setting.repeat, 3), lambda: seconds(Project(root).dag.rebuild))
+    small = setting.fresh("small")
+    write_history(small, goals=max(goals // 10, 1), artifacts=artifacts)
+    rebuilt, few = medians(
+        min(setting.repeat, 3),
+        lambda: seconds(Project(root).dag.rebuild),
+        lambda: seconds(Project(small).dag.rebuild),
+    )
     Search(Project(root).dag).find("forum")
     files = sorted((root / ".headway" / "plans").glob("*/plan.json"))
     warm = Project(root)
@@ -54,9 +60,6 @@ def history(setting: Setting) -> list[Row]:
         return seconds(lambda: writing.dag.append(execution))
 
     completion = median(setting.repeat, complete)
-    small = setting.fresh("small")
-    write_history(small, goals=max(goals // 10, 1), artifacts=artifacts)
-    few = median(min(setting.repeat, 3), lambda: seconds(Project(small).dag.rebuild))
     of = f"{goals:,} goals of {artifacts}"
     against = "reading all plan files"
 

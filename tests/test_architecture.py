@@ -17,16 +17,17 @@ SRC = Path(__file__).parents[1] / "src" / "headway"
 
 # From the bottom up. Parts that share a row do not import one another.
 LAYERS = (
-    {"errors", "version"},
+    {"calm", "errors", "version"},
     {"core", "disk", "stamp"},
     {"ledger", "files"},
     {"projections"},
     {"store"},
     {"engine", "interop"},
-    {"history"},
+    {"choosing", "history"},
     {"project"},
     {"doctor", "planning", "overview"},
     {"work", "holding"},
+    {"offers"},
     {"authoring", "incremental", "life", "reading"},
     {"briefing"},
     {"desk"},

@@ -285,8 +285,8 @@ def test_the_documented_verification_finds_a_change() -> None:
 
 
 def test_the_picture_of_the_layers_is_whole() -> None:
-    """docs/architecture.md names every part of the package."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    """docs/architecture.md places every part of the package, before the list that is made from the modules."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## The modules")[0]
     assert headway.__file__ is not None
     entries = (path for path in Path(headway.__file__).parent.iterdir() if not path.name.startswith("__"))
     parts = [f"{path.name}{'/' if path.is_dir() else ''}" for path in entries if path.is_dir() or path.suffix == ".py"]

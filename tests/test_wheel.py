@@ -43,8 +43,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(words: list[str], *, cwd: Path) -> str:
+    known = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+    }  # else this source is found first
     done = subprocess.run(
-        words, cwd=cwd, env={**os.environ, **OFFLINE}, capture_output=True, text=True, check=False, timeout=120
+        words, cwd=cwd, env={**known, **OFFLINE}, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

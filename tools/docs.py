@@ -29,7 +29,7 @@ from headway.surfaces.cli.main import VERBS, load_verb, overview, parser_of
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "headway"
-PAGES = ("states.md", "cli.md", "ledger.md", "errors.md", "plan-file.md")
+PAGES = ("states.md", "cli.md", "ledger.md", "errors.md", "plan-file.md", "architecture.md")
 BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: ([a-z_-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -422,6 +422,31 @@ def _keys(properties: Mapping[str, Any]) -> str:
     return _table(("key", "is"), ((f"`{key}`", about.get("description", "")) for key, about in properties.items()))
 
 
+# Modules.
+
+
+def module_list() -> str:
+    """Every module with what it is for, by folder; of verbs, cli.md tells."""
+    folders = [SOURCE, *sorted(f for f in SOURCE.rglob("*") if f.is_dir() and f.name != "__pycache__")]
+    return "\n\n".join(_folder(folder) for folder in folders if folder.name != "verbs")
+
+
+def _folder(folder: Path) -> str:
+    """A folder: what it is for, and its modules."""
+    name = folder.relative_to(SOURCE).as_posix()
+    told = {path: _purpose(path) for path in sorted(folder.glob("*.py"))}
+    own = told.pop(folder / "__init__.py")
+    head = f"**`{name}/`** {own}" if name != "." else f"**`headway`** {own}"
+    return "\n".join([head, "", *(f"- `{path.name}`: {purpose}" for path, purpose in told.items())]).strip()
+
+
+def _purpose(path: Path) -> str:
+    """The first sentence of a module's docstring."""
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    first = " ".join(doc.partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?])\s", first, maxsplit=1)[0]
+
+
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -443,6 +468,7 @@ PARTS: dict[str, Callable[..., Any]] = {
     "errors": error_table,
     "problems": problem_table,
     "findings": finding_table,
+    "modules": module_list,
 }
 
 if __name__ == "__main__":

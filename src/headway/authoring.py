@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -102,12 +103,7 @@ class Plan:
     def artifact(self, /, *, id: str = "", **keys: Any) -> Callable[[F], F]: ...
     def artifact(self, function: F | None = None, /, *, id: str = "", **keys: Any) -> Any:
         """Decorate a function: it makes the artifact of its name."""
-
-        def decorate(made_by: F) -> F:
-            self.add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
-            return made_by
-
-        return decorate(function) if function is not None else decorate
+        return _decorated(self.add, function, id, keys)
 
     def add(
         self,
@@ -241,6 +237,7 @@ class Plan:
 
         `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
         """
+        _refuse_while_read()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
         work = self._work()
         result = self._at_rest(work, asked, reporter)
@@ -268,6 +265,7 @@ class Plan:
         """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
         import asyncio
 
+        _refuse_while_read()
         loop = asyncio.get_running_loop()
         asked: list[str] = []
         work = self._work()
@@ -350,12 +348,7 @@ class PipelineBuilder:
     def phase(self, /, *, id: str = "", **keys: Any) -> Callable[[F], F]: ...
     def phase(self, function: F | None = None, /, *, id: str = "", **keys: Any) -> Any:
         """Decorate a function: it makes the phase of its name, for every unit."""
-
-        def decorate(made_by: F) -> F:
-            self.add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
-            return made_by
-
-        return decorate(function) if function is not None else decorate
+        return _decorated(self.add, function, id, keys)
 
     def add(
         self,
@@ -406,6 +399,21 @@ def _source(spec: PlanSpec) -> str:
     return digest(msgspec.json.encode(spec))
 
 
+_READ: ContextVar[str] = ContextVar("read", default="")
+"""The file that is being read to see which plan it builds: then nothing is run, whoever only wants to look."""
+
+
+def _refuse_while_read() -> None:
+    path = _READ.get()
+    if path:
+        raise UsageError(
+            f"{path} runs its plan as soon as it is read",
+            facts={"reason": "headway reads it to see the plan, also where nothing is to be made"},
+            hint='put run() under  if __name__ == "__main__":',
+            code="plan.guard",
+        )
+
+
 def load_plan(reference: str, project: Project) -> Plan:
     """The plan that a Python file builds: `file.py`, or `file.py:name` where it builds several."""
     import runpy
@@ -418,6 +426,7 @@ def load_plan(reference: str, project: Project) -> Plan:
     folder = os.path.dirname(full)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    before = _READ.set(path)
     try:
         found = runpy.run_path(full, run_name="__headway__")
     except HeadwayError:
@@ -429,13 +438,15 @@ def load_plan(reference: str, project: Project) -> Plan:
             hint=f"python {path} shows where",
             code="plan.python",
         ) from error
+    finally:
+        _READ.reset(before)
     plans = {name: value for name, value in found.items() if isinstance(value, Plan)}
     plan = plans.get(wanted or "plan") or (next(iter(plans.values())) if len(plans) == 1 and not wanted else None)
     if plan is None:
         raise UsageError(
             f"{path} builds no plan{f' named {wanted}' if wanted else ''}",
             facts={"it has": ", ".join(plans) or "none"},
-            hint="name one: --plan file.py:name",
+            hint="name one: --plan file.py:name" if plans else "keep it where it can be seen: plan = Plan(…)",
             code="plan.python",
         )
     plan._where = project.root
@@ -455,6 +466,16 @@ def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable
         return function(**{**given, **odd})
 
     return call
+
+
+def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Mapping[str, Any]) -> Any:
+    """Add what a function makes, under its name and with its first line; or whatever does so with the next one."""
+
+    def decorate(made_by: F) -> F:
+        add(id or made_by.__name__, make=made_by, **{"description": _first_line(made_by), **keys})
+        return made_by
+
+    return decorate(function) if function is not None else decorate
 
 
 def _first_line(function: Callable[..., Any]) -> str:

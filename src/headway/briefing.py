@@ -16,7 +16,7 @@ from headway.core.lifecycle import progress
 from headway.core.state import State
 from headway.errors import UsageError
 from headway.holding import gone
-from headway.life import Next
+from headway.offers import Next
 
 ANSWER = 8000
 """The most tokens of an answer, in words and as data together."""
@@ -36,10 +36,11 @@ def clip(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def briefing(state: State, found: Next, *, seq: int) -> dict[str, Any]:
+def briefing(state: State, found: Next, *, seq: int, known: Sequence[str] = ()) -> dict[str, Any]:
     """Where a plan stands, for somebody who knows nothing: it fits into the budget whatever the plan holds."""
     for shown, width in ((SHOWN, 160), (3, 120), (3, 80), (2, 60), (1, 40), (0, 40)):
         told = _told(state, found, seq, shown, width)
+        told |= {"before": [clip(line, 2 * width) for line in known[:shown]]} if known and shown else {}
         if 2 * tokens(told) <= BRIEFING:  # an answer carries it twice: in words and as data
             return told
     return told

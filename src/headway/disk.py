@@ -138,7 +138,7 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
 
 
 def file_kind(path: str) -> str:
-    """What stands at a path: "file", "folder", "link", "other" or "" for nothing."""
+    """What stands at a path: "file", "folder", "link", "pipe", "special file" or "" for nothing."""
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -147,4 +147,6 @@ def file_kind(path: str) -> str:
         return "file"
     if stat.S_ISDIR(mode):
         return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
+    if stat.S_ISFIFO(mode):
+        return "pipe"
+    return "link" if stat.S_ISLNK(mode) else "special file"

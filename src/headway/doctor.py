@@ -26,6 +26,7 @@ from headway.project import Project
 from headway.projections.drift import adoption
 from headway.projections.plan_files import Drift, Kind
 from headway.projections.saved_execution import SavedExecution
+from headway.projections.story import count
 from headway.store import PlanFolder
 
 Answer = Literal["adopt", "discard"]
@@ -59,6 +60,7 @@ class Doctor:
         found = [Diagnosis("", finding) for finding in self._identity()]
         for name in self.project.plan_ids():
             found += [Diagnosis(name, finding) for finding in self._plan(self.project.folder(name))]
+        found += [Diagnosis("", finding) for finding in self._history()]
         return found + [Diagnosis("", finding) for finding in self._blobs()]
 
     def repair(self, plan_id: str | None = None, *, drift: Answer | None = None) -> list[str]:
@@ -73,6 +75,7 @@ class Doctor:
                 done += [f"{name}: {line}" for line in self._mend(self.project.folder(name), drift)]
             except HeadwayError as error:
                 failures.append(error)
+        done += [] if plan_id else self._mend_history()
         if failures:
             raise failures[0]
         return done
@@ -92,6 +95,20 @@ class Doctor:
         path = os.path.join(self.project.home, PROJECT_FILE)
         kept = move_aside(self._disk, self.project.home, path, _label(PROJECT_FILE))
         return [f"{PROJECT_FILE} written again, with id {self.project.identify()}; the damaged one is {kept}."]
+
+    def _history(self) -> Iterator[Finding]:
+        for error in self.project.dag.folder.damage():
+            if isinstance(error, FormatTooNew):
+                yield _from(error, "nothing: it was not touched", error.hint)
+            else:
+                what = f"{error.message}: {error.facts['reason']}"
+                yield Finding(error.error_code, what, "nothing: it is made again from the ledgers", REPAIR)
+
+    def _mend_history(self) -> list[str]:
+        if not any(isinstance(error, DamageError) for error in self.project.dag.folder.damage()):
+            return []
+        rebuilt = self.project.dag.rebuild()
+        return [f"dag/ was made again: {count(rebuilt.goals, 'goal')}, {rebuilt.from_ledgers} of them from ledgers."]
 
     def _blobs(self) -> Iterator[Finding]:
         for name, what in self.project.blobs.verify():

@@ -11,15 +11,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, Reason
 from headway.core.gates import Missing, checks, missing, outcome, standing
-from headway.core.lifecycle import recorded_status
+from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
-from headway.core.state import Claim, Completion, Output, State, Word
+from headway.core.state import Completion, Failure, Output, State, Word
+from headway.engine.lessons import lessons
 from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
@@ -27,78 +28,12 @@ from headway.errors import NotFound, Rejected, TryLater, UsageError
 from headway.holding import gone
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
+from headway.offers import Next, Offer, is_over, late_requirements, newest_completion, offers_of
 from headway.projections.saved_execution import SavedExecution
 from headway.work import Meant, Work
 
 LEASE = 3600.0
 """How long, in seconds, a claim stands without a word from its holder, unless they say otherwise."""
-
-
-class Offer(NamedTuple):
-    """An artifact that can be made now: why, by whom ideally, and what is asked for.
-
-    `seen` is the number of its newest completion: what is completed after that is not this offer any more.
-    """
-
-    spec: ArtifactSpec
-    reason: Reason
-    seen: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same for machines."""
-        spec = self.spec
-        return {
-            "artifact": spec.id,
-            "description": spec.description,
-            "contract": spec.contract,
-            "instructions": spec.instructions,
-            "acceptance": list(spec.acceptance),
-            "constraints": list(spec.constraints),
-            "agent": spec.agent,
-            "complexity": spec.complexity,
-            "tags": list(spec.tags),
-            "files": list(spec.files),
-            "produces": list(spec.produces),
-            "requires": list(spec.requires),
-            "gates": [gate.name for gate in spec.gates],
-            "has_recipe": spec.has_recipe,
-            "reason": self.reason.to_dict(),
-        }
-
-
-class Next(NamedTuple):
-    """What can be made now, and of the rest, why not: waiting for somebody, or blocked by what failed."""
-
-    plan_id: str
-    offers: list[Offer]
-    waiting: dict[str, str]
-    blocked: dict[str, str]
-    failed: dict[str, str]
-    done: int
-    total: int
-    execution: SavedExecution | None = None
-    """The plan that all of this is said of."""
-
-    @property
-    def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
-        """In a word: something can be made, somebody else is at it, only a decision helps, or nothing is left."""
-        if self.offers:
-            return "ready"
-        if self.waiting:
-            return "waiting"
-        return "blocked" if self.failed or self.blocked else "done"
-
-    def to_dict(self) -> dict[str, Any]:
-        """`next --json`."""
-        return {
-            "plan_id": self.plan_id,
-            "status": self.status,
-            "next": [offer.to_dict() for offer in self.offers],
-            "waiting": self.waiting,
-            "blocked": self.blocked,
-            "failed": self.failed,
-            "progress": {"done": self.done, "total": self.total},
-        }
 
 
 class Finished(NamedTuple):
@@ -160,45 +95,9 @@ class Life:
     def next(self, meant: Meant, *, agent: str = "", at: int | None = None, take: str = "") -> Next:
         """What can be made now, over all artifacts of the plan as it is. `agent`: what is for them, or for anybody."""
         judged = self._work.judge(meant, at=at, take=take) if at is not None or take else self._judged(meant)
-        state, reasons = judged.execution.state, judged.reasons
-        roots = _failed_roots(judged)
-        offers: list[Offer] = []
-        orphans: list[Offer] = []
-        waiting: dict[str, str] = {}
-        blocked: dict[str, str] = {}
-        failed: dict[str, str] = {}
-        moment = now()
+        state = judged.execution.state
         dead = set(self._project.folder(meant.plan_id).dead_claims(state)) if state.claims else set()
-        for artifact_id, spec in state.artifacts.items():
-            reason = reasons[artifact_id]
-            claim = None if artifact_id in dead else state.claims.get(artifact_id)
-            if reason.fresh:
-                continue
-            if claim is not None and gone(claim):
-                orphans.append(Offer(spec, Reason("interrupted"), _newest(state, artifact_id)))
-            elif claim is not None and not _is_over(claim, moment):
-                waiting[artifact_id] = f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else "")
-            elif artifact_id in state.failed:
-                failed[artifact_id] = state.failed[artifact_id].error
-            elif lacking := missing(state, artifact_id):
-                waiting[artifact_id] = "; ".join(map(str, lacking))
-            elif reason.code in EDITS:
-                waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
-            elif artifact_id in roots:
-                blocked[artifact_id] = roots[artifact_id]
-            elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:
-                waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
-            elif late := _late(judged, artifact_id):
-                waiting[artifact_id] = f"waits for {late[0]}"
-            elif not agent or spec.agent in ("", agent):
-                offers.append(
-                    Offer(spec, reason if claim is None else Reason("interrupted"), _newest(state, artifact_id))
-                )
-            else:
-                waiting[artifact_id] = f"is for {spec.agent}"
-        done = sum(reason.fresh for reason in reasons.values())
-        offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
-        return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution)
+        return offers_of(judged, dead=dead, agent=agent)
 
     # Claims.
 
@@ -220,16 +119,18 @@ class Life:
                 hint=elsewhere.command,
                 code="artifact.waiting",
             )
-        late = _late(judged, artifact_id)
+        late = late_requirements(judged, artifact_id)
         if late:
             raise TryLater(
                 f"Artifact {artifact_id} requires what is not up to date",
                 facts={"waits for": ", ".join(late)},
-                hint=f"headway run {late[0]}",
+                hint=_making(judged.execution.state, late[0]),
                 code="artifact.waiting",
             )
         state = judged.execution.state
-        return self._start(plan_id, Offer(state.artifacts[artifact_id], reason, _newest(state, artifact_id)), lease)
+        return self._start(
+            plan_id, Offer(state.artifacts[artifact_id], reason, newest_completion(state, artifact_id)), lease
+        )
 
     def _start(self, plan_id: str, offer: Offer, lease: float) -> dict[str, Any]:
         artifact_id, until = offer.spec.id, _until(lease)
@@ -256,10 +157,11 @@ class Life:
     def claim_next(self, meant: Meant, *, agent: str = "", lease: float = LEASE) -> dict[str, Any]:
         """Take the first artifact in hand that can be made now; others may be at it at the same time."""
         earlier = self._offers.pop(meant.plan_id, [])
-        claimed = self._claim_one(meant.plan_id, earlier, lease)
+        wanted = agent or self._by
+        claimed = self._claim_one(meant.plan_id, earlier, lease, again=wanted)
         if claimed is not None:
             return claimed
-        found = self.next(meant, agent=agent or self._by)
+        found = self.next(meant, agent=wanted)
         claimed = self._claim_one(meant.plan_id, found.offers, lease)
         if claimed is not None:
             return claimed
@@ -270,23 +172,41 @@ class Life:
             code=f"next.{found.status}",
         )
 
-    def _claim_one(self, plan_id: str, offers: list[Offer], lease: float) -> dict[str, Any] | None:
-        """The first of these that is still to be had; the rest is kept in mind, where the ledger is kept open."""
+    def _claim_one(self, plan_id: str, offers: list[Offer], lease: float, again: str = "") -> dict[str, Any] | None:
+        """The first of these that is still to be had; the rest is kept in mind, where the ledger is kept open.
+
+        `again`: they were offered a while ago, so each is looked at anew, for this agent.
+        """
         for number, offer in enumerate(offers):
-            state = self._show(plan_id).state
+            state = self._show(plan_id, newest=bool(again)).state
             claim = state.claims.get(offer.spec.id)
-            if _newest(state, offer.spec.id) != offer.seen or (
-                claim is not None and not _is_over(claim, now()) and not gone(claim)
+            if newest_completion(state, offer.spec.id) != offer.seen or (
+                claim is not None and not is_over(claim, now()) and not gone(claim)
             ):
                 continue
+            found = self._offered_now(plan_id, offer, again) if again else offer
+            if found is None:
+                continue
             try:
-                claimed = self._start(plan_id, offer, lease)
+                claimed = self._start(plan_id, found, lease)
             except (TryLater, Rejected, UsageError):  # somebody was quicker, or it is no longer what it was
                 continue
             if self._kept is not None:
                 self._offers[plan_id] = offers[number + 1 :]
             return claimed
         return None
+
+    def _offered_now(self, plan_id: str, offer: Offer, agent: str) -> Offer | None:
+        """An offer of a while ago by the plan, the files and the others' work of now; None if it stands no more."""
+        execution, artifact_id = self._show(plan_id), offer.spec.id
+        if artifact_id not in execution.state.artifacts:
+            return None
+        judged = self._judge(plan_id, execution, [artifact_id])
+        spec, reason = judged.execution.state.artifacts[artifact_id], judged.reasons[artifact_id]
+        held_back = reason.fresh or reason.code in EDITS or artifact_id in execution.state.failed
+        if held_back or spec.agent not in ("", agent) or late_requirements(judged, artifact_id):
+            return None
+        return Offer(spec, reason, offer.seen) if judged.judge.unusable(artifact_id) is None else None
 
     def heartbeat(
         self, plan_id: str, word: str, *, token: int | None = None, lease: float = LEASE, note: str = ""
@@ -340,7 +260,16 @@ class Life:
             checks=said,
         )
         self._execute(plan_id, command)
+        if artifact_id in state.failed:
+            self._learn(plan_id, artifact_id, state.failed[artifact_id])
         return self._finished(plan_id, artifact_id)
+
+    def _learn(self, plan_id: str, artifact_id: str, failure: Failure) -> None:
+        """It had failed, and did not this time: that is worth knowing the next time."""
+        folder = self._project.folder(plan_id)
+        execution = folder.load()
+        for lesson in lessons(folder, {artifact_id: failure}, execution.state) if execution is not None else ():
+            self._execute(plan_id, lesson)
 
     def fail(self, plan_id: str, word: str, *, token: int | None, error: str) -> None:
         """Say that it did not work out."""
@@ -362,11 +291,12 @@ class Life:
 
     # Gates.
 
-    def gates(self, plan_id: str, word: str) -> dict[str, Any]:
-        """An artifact's gates, what was said at each about what there is now, and what is missing."""
-        state, artifact_id = self._named(plan_id, word)
+    def gates(self, plan_id: str, word: str, *, at: int | None = None) -> dict[str, Any]:
+        """An artifact's gates, what was said at each about what there is (or was, then), and what is missing."""
+        state = (self._show(plan_id) if at is None else self._project.show(plan_id, at=at)).state
+        artifact_id = self._work.session.resolve(state, [word])[0]
         spec, evidence = state.artifacts[artifact_id], state.evidence.get(artifact_id, ())
-        made = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        made = last_made(state, artifact_id)
 
         def described(gate: Gate) -> dict[str, Any]:
             said = standing(evidence, gate, made) if made is not None else []
@@ -438,19 +368,20 @@ class Life:
 
     def _find(self, plan_id: str, word: str) -> tuple[Judged, str]:
         """An artifact, judged with what it requires and nothing else."""
-        execution = self._show(plan_id)
+        execution = self._show(plan_id, newest=True)
         artifact_id = self._work.session.resolve(execution.state, [word])[0]
         return self._judge(plan_id, execution, [artifact_id]), artifact_id
 
     def _judge(self, plan_id: str, execution: SavedExecution, just: Sequence[str] = ()) -> Judged:
-        """Judge artifacts; where the ledger is kept open, with what is known from last time of the same plan."""
+        """Judge artifacts; where the ledger is kept open, with what the same version of the plan said of itself."""
         version, judged = self._judges.get(plan_id, (0, None))
         if judged is None or version != execution.state.version:
             judged = self._work.session.judge(plan_id, execution=execution, just=just)
-            if self._kept is not None:
+            state = execution.state
+            if self._kept is not None and not state.settings.pipelines and not state.units:  # these grow unasked
                 self._judges[plan_id] = execution.state.version, judged
             return judged
-        judged.judge.follow(execution.state)
+        judged.judge.look_again(execution.state)
         judged.judge.all(just)
         judged.reasons.update({a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons})
         return judged._replace(execution=execution)
@@ -476,7 +407,7 @@ class Life:
     def _finished(self, plan_id: str, artifact_id: str) -> Finished:
         """What is on disk now."""
         state = self._show(plan_id).state
-        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        done = last_made(state, artifact_id)
         if done is None:
             raise NotFound(
                 f"Artifact {artifact_id} was taken back meanwhile",
@@ -564,32 +495,11 @@ class Life:
         return self._project.execute(plan_id, *commands, by=self._by, writer=self._writer(plan_id))
 
 
-def _failed_roots(judged: Judged) -> dict[str, str]:
-    """What cannot be made because something before it failed, and what that is."""
-    failed = judged.execution.state.failed
-    roots: dict[str, str] = {}
-    for artifact_id in judged.reasons:  # in dependency order
-        requires = judged.judge.graph[artifact_id].requires
-        root = next((r if r in failed else roots[r] for r in requires if r in failed or r in roots), None)
-        if root is not None:
-            roots[artifact_id] = root
-    return roots
-
-
-def _late(judged: Judged, artifact_id: str) -> list[str]:
-    """What it requires of this plan that is not up to date."""
-    requires = judged.judge.graph[artifact_id].requires
-    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
-
-
-def _newest(state: State, artifact_id: str) -> int:
-    """The number of its newest completion, or of what waits for its gates; 0 without any."""
-    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
-    return done.seq if done is not None else 0
-
-
-def _is_over(claim: Claim, moment: str) -> bool:
-    return bool(claim.lease) and claim.lease < moment
+def _making(state: State, artifact_id: str) -> str:
+    """The command that gets an artifact made, or tells when somebody has made it."""
+    if artifact_id in state.claims:
+        return f"headway status: {artifact_id} is in the hands of {state.claims[artifact_id].by}"
+    return f"headway {'run' if state.artifacts[artifact_id].has_recipe else 'claim'} {artifact_id}"
 
 
 def _until(seconds: float) -> str:

@@ -12,11 +12,18 @@ import msgspec
 
 from headway.core import commands as cmd
 from headway.core.approval import is_open, plan_hash
+from headway.core.decide import decide
 from headway.core.difference import compare_plans
+from headway.core.events import Record
+from headway.core.evolve import apply
+from headway.core.ids import foreign_name
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Approval, State
+from headway.engine.growth import foresee
 from headway.engine.planners import Patch, PlanFailure, Planner, as_patch, change_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
+from headway.files.observe import Observer
+from headway.files.outputs import Outputs
 from headway.files.plan_keys import ARTIFACT_KEYS
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution, profile_to_dict
@@ -55,8 +62,30 @@ class Planning:
     def _change(self, plan_id: str, change: cmd.ChangePlan) -> SavedExecution:
         if not change.reason.strip():
             raise UsageError("A change of the plan needs a reason", hint="--reason TEXT", code="edit.reason")
-        self._project.execute(plan_id, msgspec.structs.replace(change, strict=True), by=self._by)
+        command = msgspec.structs.replace(change, strict=True)
+        self._refuse_across(plan_id, command)
+        self._project.execute(plan_id, command, by=self._by)
         return self._project.show(plan_id)
+
+    def _refuse_across(self, plan_id: str, command: cmd.Command) -> None:
+        """A change after which this plan and others would require each other in a circle, or it itself.
+
+        Rules know one plan at a time: so this is looked at before, and by every run once more.
+        """
+        now = self._project.show(plan_id)
+        events = decide(now.state, command)
+        if not isinstance(events, list):
+            return  # a rule forbids it, and says so
+        state, (seq, hash_) = now.state.copy(), now.position
+        for event in events:
+            state = apply(state, Record(seq, state.updated_at, self._by, event, hash_, hash_))
+        after = SavedExecution(state, now.position).proposal
+        if not any(foreign_name(required) for spec in after.artifacts for required in spec.requires):
+            return
+        known = {(p.code, p.artifact, p.value) for p in self._project.check(now.proposal)}
+        for problem in self._project.check(after):
+            if (problem.code, problem.artifact, problem.value) not in known:
+                raise UsageError(f"The plan would not hold: {problem.message}", hint=problem.hint, code=problem.code)
 
     def _spec(self, plan_id: str, artifact_id: str) -> ArtifactSpec:
         artifacts = self._project.show(plan_id).state.artifacts
@@ -88,6 +117,7 @@ class Planning:
             reason=reason or patch.reason,
             drop=(*patch.drop, *drop),
         )
+        self._refuse_across(plan_id, command)
         self._project.execute(plan_id, command, by=self._by)
         return self._project.show(plan_id)
 
@@ -121,9 +151,12 @@ class Planning:
 
     def approve(self, plan_id: str, *, hash: str = "", note: str = "") -> Approval:
         """Stand in for the plan: as it is now, or only if it still has this hash (its first digits are enough)."""
-        now = plan_hash(self._project.show(plan_id).state)
+        execution, due = self._foreseen(plan_id)
+        now = plan_hash(execution.state)
         meant = now if not hash or (len(hash) >= 8 and now.startswith(hash)) else hash
-        self._project.execute(plan_id, cmd.ApprovePlan(hash=meant, note=note), by=self._by)
+        self._project.execute(
+            plan_id, *(due if meant == now else ()), cmd.ApprovePlan(hash=meant, note=note), by=self._by
+        )
         approval = self._project.show(plan_id).state.approval
         assert approval is not None, "it was approved a moment ago"
         return approval
@@ -134,7 +167,8 @@ class Planning:
 
     def approved(self, plan_id: str) -> dict[str, Any]:
         """What was approved, and how the plan differs from it now; what cannot be told is said to be unknown."""
-        state = self._project.show(plan_id).state
+        execution, _ = self._foreseen(plan_id)
+        state = execution.state
         approval, now = state.approval, plan_hash(state)
         found: dict[str, Any] = {
             "plan_id": plan_id,
@@ -160,10 +194,14 @@ class Planning:
         }
         was = self._as_approved(plan_id, approval)
         if was is not None:
-            found["changes"] = compare_plans(
-                was, SavedExecution(state, self._project.show(plan_id).position).proposal
-            ).to_dict()
+            found["changes"] = changes = compare_plans(was, execution.proposal).to_dict()
+            changes["added"] += [a for a in state.changed if a in state.artifacts and state.artifacts[a].pipeline]
         return found
+
+    def _foreseen(self, plan_id: str) -> tuple[SavedExecution, list[cmd.ExpandUnits]]:
+        """The plan with the units that its pipelines have now: whoever approves it approves them."""
+        project = self._project
+        return foresee(project.show(plan_id), Outputs(project.root, project.blobs, Observer(project.root)), by=self._by)
 
     def _as_approved(self, plan_id: str, approval: Approval) -> PlanSpec | None:
         """The plan that was approved, if the ledger still has it: an approval may have come along by import."""

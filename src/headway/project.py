@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import timedelta
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import msgspec
 
+from headway.choosing import Chooser
 from headway.core.codec import START, digest
 from headway.core.commands import (
     ChangePlan,
@@ -29,11 +29,11 @@ from headway.core.commands import (
 from headway.core.decide import Rejection, decide
 from headway.core.events import ArtifactReleased, PlanImported, Record
 from headway.core.evolve import apply, evolve
-from headway.core.ids import hash_goal, plan_id_problem
+from headway.core.ids import hash_goal
 from headway.core.plan import PlanSpec, Profile
 from headway.core.state import Export, Position, Proposal, State
 from headway.disk import REAL, Disk
-from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, TryLater, UsageError
+from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, TryLater
 from headway.files.blobs import Blobs
 from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
@@ -45,27 +45,16 @@ from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 
 if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
-
-if TYPE_CHECKING:
+    from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
     from headway.history.dag import Dag  # the history is loaded by whoever changes or asks for it
+    from headway.history.memory import GoalContext
     from headway.history.planning import GoalPlan
     from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
-
-if TYPE_CHECKING:
-    from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
     from headway.projections.signals import Signal
 
 FOLLOW = 0.1
 """How often, in seconds, somebody who follows a plan looks for more."""
 DEAD = "its run ended without a word"
-PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
-_ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
-
-
-class _Named(msgspec.Struct):
-    """What names a plan in a JSON file: the rest is passed over."""
-
-    id: str = ""
 
 
 class Saved(NamedTuple):
@@ -87,12 +76,12 @@ class Project:
         self.home = os.path.join(self.root, HOME)
         self.by = by
         self._disk = disk
-        self._parsed: tuple[tuple[str, str], ParsedPlan] | None = None
         self.blobs = Blobs(os.path.join(self.home, "blobs"), disk=disk)
         self._notice = notice
         self._dag: Dag | None = None
         plans = os.path.join(self.home, "plans")
         self.store = PlanStore(plans, blobs=self.blobs, disk=disk, notice=notice, watcher=_Watching(self))
+        self._chooser = Chooser(self.root, self.store, self.check)
         with suppress(DamageError):  # the ledgers stand without it; a newer format is refused before anything is read
             read_identity(self.home)
 
@@ -111,106 +100,56 @@ class Project:
 
     def select(self, plan_id: str | None = None, plan_file: str | None = None) -> str:
         """Which plan is meant: by id, by file, by the default file, or the one touched last."""
-        path = plan_file or (None if plan_id else self.find_default_file())
-        named = self._id_in_file(path) if path else None
-        if plan_id and named and named != plan_id:
-            raise UsageError(
-                f"--plan-id {plan_id} and {plan_file} name different plans",
-                facts={"the file's plan": named},
-                hint="give one of them",
-                code="plan.which",
-            )
-        chosen = plan_id or named
-        if chosen:
-            return chosen
-        recent = self.store.list_recent(1)
-        if not recent:
-            raise NotFound(
-                "There is no plan here yet",
-                facts={"project": self.root},
-                hint="headway init writes a plan file; headway plans new FILE saves one",
-                code="plan.none",
-            )
-        return recent[0].plan_id
+        return self._chooser.select(plan_id, plan_file)
 
     def plan_of_goal(self, goal: str) -> str:
         """The saved plan of a goal."""
-        found = self.store.find_by_goal(goal)
-        if found is None:
-            raise NotFound(
-                "There is no plan for this goal yet",
-                facts={"goal": goal},
-                hint="write it down in a plan file: headway init, then headway run",
-                code="plan.none",
-            )
-        return found.plan_id
+        return self._chooser.plan_of_goal(goal)
 
     def unfinished(self) -> str:
         """The plan touched last among those that are not complete or closed."""
-        known = self.store.list_recent(None)
-        if not known:
-            raise NotFound(
-                "There is no plan here yet",
-                facts={"project": self.root},
-                hint="headway init writes a plan file",
-                code="plan.none",
-            )
-        open_ = [e for e in known if e.status not in ("complete", "closed")]
-        if not open_:
-            raise NotFound(
-                "Every plan is finished", hint="headway run checks whether anything is stale", code="plan.finished"
-            )
-        return open_[0].plan_id
+        return self._chooser.unfinished()
 
     def folder(self, plan_id: str) -> PlanFolder:
         """A plan's folder; the plan must exist."""
         folder = self.store.folder(plan_id)
         if not os.path.isdir(folder.path):
-            raise self._no_plan(plan_id)
+            raise self._chooser.no_plan(plan_id)
         return folder
 
     def default_file(self) -> str:
         """The plan file that is meant when none is named."""
-        found = self.find_default_file()
-        if found is None:
-            raise NotFound(
-                "There is no headway.yaml here",
-                facts={"project": self.root},
-                hint="headway init writes one",
-                code="file.none",
-            )
-        return found
+        return self._chooser.default_file()
 
     def find_default_file(self) -> str | None:
-        names = (os.path.join(self.root, name) for name in PLAN_FILES)
-        return next((path for path in names if os.path.isfile(path)), None)
+        """The same, or None."""
+        return self._chooser.find_default_file()
 
     def parse(self, data: bytes, name: str) -> ParsedPlan:
         """A plan file, read once however often it is asked about."""
-        from headway.files.planfile import parse_plan
-
-        key = (name, digest(data))
-        if self._parsed is None or self._parsed[0] != key:
-            self._parsed = (key, parse_plan(data, name=name, check=self.check))
-        return self._parsed[1]
+        return self._chooser.parse(data, name)
 
     def read_plan_file(self, path: str) -> tuple[bytes, str]:
         """The bytes of a plan file, and how it is recorded."""
-        return read_given(path), self._shown(path)
+        return read_given(path), self._chooser.shown(path)
 
     # Looking.
 
-    def show(self, plan_id: str, *, at: int | None = None) -> SavedExecution:
-        """A plan now, or as of an earlier event."""
+    def show(self, plan_id: str, *, at: int | None = None, thorough: bool = False) -> SavedExecution:
+        """A plan now, or as of an earlier event. `thorough`: its ledger is verified from the first line on."""
         folder = self.folder(plan_id)
-        found = folder.at(at) if at is not None else folder.load()
+        found = folder.at(at) if at is not None else folder.load(thorough=thorough)
         if found is None:
-            raise self._no_plan(plan_id)
+            raise self._chooser.no_plan(plan_id)
         return found
 
     def problems(self, execution: SavedExecution) -> list[Problem]:
-        """What keeps a saved plan from being run."""
-        return self.check(execution.proposal)
+        """What keeps a saved plan from being run: what it shows, and what its file said that could not be kept."""
+        proposal = execution.state.proposal
+        from headway.core.check import Problem
+
+        lost = [Problem(code="plan.draft", message=text) for text in (proposal.problems if proposal else ())]
+        return [*lost, *self.check(execution.proposal)]
 
     def check(self, plan: PlanSpec) -> list[Problem]:
         """Everything that is wrong with a plan, by itself and beside the others of this project."""
@@ -220,7 +159,7 @@ class Project:
 
     def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """What happened to a plan. A damaged ledger is refused before the first event."""
-        newest = self.show(plan_id).position.seq
+        newest = self.show(plan_id, thorough=first == 1).position.seq
         if last is not None and not 0 < last <= newest:
             raise NotFound(
                 f"Plan {plan_id} has no event {last}",
@@ -252,12 +191,12 @@ class Project:
 
     def follow(self, plan_id: str) -> Iterator[Record]:
         """What happened to a plan, and what happens from here on, as it happens."""
+        self.show(plan_id, thorough=True)
         return self.folder(plan_id).follow()
 
     def states(self, plan_id: str, *, last: int | None = None, follow: bool = False) -> Iterator[tuple[State, Record]]:
         """The plan after each event, which is changed in place; with `follow`, of those to come as well."""
-        if last is not None:
-            self.log(plan_id, last=last)
+        self.log(plan_id, last=last)
         folder = self.folder(plan_id)
         return folder.fold(folder.follow() if follow else folder.history(1, last))
 
@@ -350,12 +289,19 @@ class Project:
         fresh: bool,
     ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
         """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
-        chosen = self._plan_id(plan, plan_id, name, problems)
+        chosen = self._chooser.id_of(plan, plan_id, name, problems)
         plan = _storable(self._in_full(plan, chosen))
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
-        proposal = Proposal(path=name, source=source, blob=blob, problems=self._lost(plan, problems))
+        lost = self._lost(plan, problems)
+        proposal = Proposal(
+            path=name,
+            source=source,
+            blob=blob,
+            problems=tuple(str(p)[:500] for p in lost),
+            about=tuple((p.artifact, p.key.partition(".")[0]) for p in lost),
+        )
         before = existing.state.proposal if existing else None
         if before and not fresh and msgspec.structs.replace(before, source=source) == proposal:
             return folder, existing, None
@@ -369,13 +315,13 @@ class Project:
             _refuse(existing.state, command)
         return folder, existing, command
 
-    def _lost(self, plan: PlanSpec, problems: Sequence[Problem]) -> tuple[str, ...]:
+    def _lost(self, plan: PlanSpec, problems: Sequence[Problem]) -> list[Problem]:
         """Problems of a proposal that the plan, as it is kept, does not show: the reader left out what is wrong."""
         if not problems:
-            return ()
+            return []
         kept = msgspec.structs.replace(plan, artifacts=tuple({spec.id: spec for spec in plan.artifacts}.values()))
         shown = {(p.code, p.artifact, p.key) for p in self.check(kept)}
-        return tuple(str(p)[:500] for p in problems if (p.code, p.artifact, p.key) not in shown)[:20]
+        return [p for p in problems if (p.code, p.artifact, p.key) not in shown][:20]
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""
@@ -421,7 +367,7 @@ class Project:
         """Write a checkpoint, or another system's files, for somebody else. The whole ledger is verified first."""
         execution = self.folder(plan_id).load(thorough=True)
         if execution is None:
-            raise self._no_plan(plan_id)
+            raise self._chooser.no_plan(plan_id)
         if format == "rawko":
             from headway.interop import rawko
 
@@ -430,7 +376,9 @@ class Project:
         else:
             written = checkpoint.write(self._disk, path, execution)
         seq, hash_ = execution.position
-        self._execute(plan_id, RecordExport(export=Export(path=self._shown(written[0]), at=now(), seq=seq, hash=hash_)))
+        self._execute(
+            plan_id, RecordExport(export=Export(path=self._chooser.shown(written[0]), at=now(), seq=seq, hash=hash_))
+        )
         return written
 
     def import_plan(
@@ -450,11 +398,11 @@ class Project:
             return Saved(current, "unchanged", [], [])
         state = given.state
         if state.proposal is not None and not self.blobs.has(state.proposal.blob):
-            state = msgspec.structs.replace(state, proposal=None)  # its bytes stayed in the project it came from
+            state = msgspec.structs.replace(state, proposal=self._rebased(given))
         command = ImportPlan(
             plan_id=chosen,
             project_id="",
-            source=self._shown(path),
+            source=self._chooser.shown(path),
             state=state,
             origin=state.project_id,
             at=given.position if given.position.seq else None,
@@ -469,6 +417,17 @@ class Project:
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if current else "created", records, self.problems(execution))
+
+    def _rebased(self, given: SavedExecution) -> Proposal | None:
+        """The proposal of a plan that comes from elsewhere: its bytes stayed there, and what was wrong with it did not.
+
+        Without problems none is needed: a plan file is then compared with nothing, as with a plan that never had one.
+        """
+        proposal = given.state.proposal
+        if proposal is None or not proposal.problems:
+            return None
+        blob = self.blobs.put(msgspec.json.encode(_storable(given.proposal)))
+        return msgspec.structs.replace(proposal, source="", blob=blob)
 
     def _is_here(self, folder: PlanFolder, current: SavedExecution, given: SavedExecution) -> bool:
         """Whether a checkpoint is what this plan is, or was taken in before: there is nothing to take in again."""
@@ -513,7 +472,7 @@ class Project:
             self._execute(plan_id, *(RecordLearning(text=text) for text in learnings))
         execution = folder.load()
         if execution is None:
-            raise self._no_plan(plan_id)
+            raise self._chooser.no_plan(plan_id)
         self.dag.append(execution)
         return self.dag.goal(plan_id)
 
@@ -528,6 +487,19 @@ class Project:
             return not known.path or observer.look(known.path.rstrip("/")).digest.startswith(known.file_hash)
 
         return plan_goal(goal, self.get_project_dag_full(), stands=stands)
+
+    def get_context_for_goal(
+        self, goal: str, budget: int = 1000, *, plan_id: str = "", learnings_only: bool = False
+    ) -> GoalContext:
+        """What is known that bears on a goal, within so many tokens: learnings, related goals, what exists; each line
+        with its source. `plan_id`: the plan that is worked on, whose own learnings come first."""
+        from headway.history.memory import recall
+
+        return recall(self.dag, goal, budget, plan_id=plan_id, learnings_only=learnings_only)
+
+    def learn(self, plan_id: str, text: str, *, artifact: str = "") -> SavedExecution:
+        """Write down what is worth knowing the next time."""
+        return self._execute(plan_id, RecordLearning(text=text, artifact=artifact))
 
     def on_dag_updated(self, listener: Callable[[DagUpdated], None]) -> Callable[[], None]:
         """Call this whenever this object has brought the history up to date; what is returned ends it."""
@@ -624,79 +596,6 @@ class Project:
                 hint="--take file makes the plan what the file says, --take ledger keeps what the ledger has",
                 code="proposal.lost",
             ) from error
-
-    def _plan_id(self, plan: PlanSpec, plan_id: str | None, name: str, problems: Sequence[Problem]) -> str:
-        if plan_id and plan.id and plan_id != plan.id:
-            raise UsageError(
-                f"--plan-id {plan_id} differs from the id in {name}",
-                facts={"the file's id": plan.id},
-                hint="give one of them",
-                code="plan.which",
-            )
-        named = plan.id or plan_id
-        if plan.id and plan_id_problem(plan.id) and problems:
-            raise PlanInvalid(problems, where=name)
-        if not named and not plan.goal.strip():
-            from headway.core.check import check_plan
-
-            raise PlanInvalid(problems or check_plan(plan), where=name)
-        return named or hash_goal(plan.goal)
-
-    def _id_in_file(self, path: str) -> str:
-        """The id of a file's plan: from the line that says so where that is plain, so that no parser need be loaded."""
-        if path.partition(":")[0].endswith(".py"):
-            return self._id_of_python(path)
-        data = read_given(path)
-        if path.endswith(".json"):
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                named = msgspec.json.decode(data, type=_Named).id
-                if named and not plan_id_problem(named):
-                    return named
-        elif plain := _ID_LINE.search(data):
-            return plain.group(2).decode()
-        name = self._shown(path)
-        parsed = self.parse(data, name)
-        if parsed.plan is None:
-            raise PlanInvalid(parsed.problems, where=name)
-        return self._plan_id(parsed.plan, None, name, parsed.problems)
-
-    def _id_of_python(self, reference: str) -> str:
-        """The plan that was last taken in from this file: looking at a plan runs nobody's code."""
-        name = self._shown(reference)
-        for execution in self.store.list_recent(None):
-            if execution.state.proposal is not None and execution.state.proposal.path == name:
-                return execution.plan_id
-        raise NotFound(f"The plan of {name} is not saved yet", hint="headway plans new saves it", code="plan.none")
-
-    def _shown(self, path: str) -> str:
-        """A path as it is recorded: relative to the project where it is inside, and by its name where it is not."""
-        relative = os.path.relpath(os.path.abspath(path), self.root)
-        return os.path.basename(os.path.abspath(path)) if relative.split(os.sep)[0] == ".." else relative
-
-    def _no_plan(self, plan_id: str) -> NotFound:
-        from headway.core.nearest import Nearest
-
-        default = self.find_default_file()
-        if default is not None and self._is_plan_of(default, plan_id):
-            return NotFound(
-                f"Plan {plan_id} is not saved yet",
-                facts={"file": self._shown(default)},
-                hint="headway plans new saves it",
-                code="plan.none",
-            )
-        near = Nearest(self.plan_ids()).of(plan_id)
-        return NotFound(
-            f"There is no plan {plan_id}",
-            facts={"did you mean": near} if near else {},
-            hint="headway plans list",
-            code="plan.none",
-        )
-
-    def _is_plan_of(self, path: str, plan_id: str) -> bool:
-        try:
-            return self._id_in_file(path) == plan_id
-        except UsageError:
-            return False
 
 
 class _Watching:

@@ -17,7 +17,6 @@ from headway.work import Meant, Work
 LONGEST = 2 * 1024 * 1024
 """Texts above this size are compared as a whole, not line by line."""
 
-Stream = Literal["output", "stdout", "stderr"]
 ASIDE = "set aside"
 """No attempt: what somebody wrote at an output path, kept before it was overwritten."""
 
@@ -306,29 +305,29 @@ def _attempt(record: Record, artifact_id: str) -> list[Attempt]:
         return [Attempt(artifact_id, record.seq, record.ts, record.by, ASIDE, event.outputs)]
     if not isinstance(event, ENDS) or event.id != artifact_id:
         return []
-    if isinstance(event, ArtifactCompleted):
-        found = Attempt(artifact_id, record.seq, record.ts, record.by, event.how, event.outputs, event.ms)
-        return [
-            found._replace(
-                attempts=event.attempts,
-                note=event.note,
-                stdout=event.stdout,
-                stderr=event.stderr,
-                prompt=event.prompt,
-            ),
-        ]
+    if isinstance(event, OutputAccepted):
+        return [Attempt(artifact_id, record.seq, record.ts, record.by, "accepted", event.outputs, note=event.reason)]
     if isinstance(event, ArtifactFailed):
-        found = Attempt(artifact_id, record.seq, record.ts, record.by, "failed", event.left, event.ms)
-        return [
-            found._replace(
-                attempts=event.attempts,
-                error=event.error,
-                stdout=event.stdout,
-                stderr=event.stderr,
-                prompt=event.prompt,
-            ),
-        ]
-    return [Attempt(artifact_id, record.seq, record.ts, record.by, "accepted", event.outputs, note=event.reason)]
+        how, outputs, note, error = "failed", event.left, "", event.error
+    else:
+        how, outputs, note, error = event.how, event.outputs, event.note, ""
+    return [
+        Attempt(
+            artifact=artifact_id,
+            seq=record.seq,
+            at=record.ts,
+            by=record.by,
+            how=how,
+            outputs=outputs,
+            ms=event.ms,
+            attempts=event.attempts,
+            error=error,
+            note=note,
+            stdout=event.stdout,
+            stderr=event.stderr,
+            prompt=event.prompt,
+        )
+    ]
 
 
 def _why_not_lines(piece: Piece | None) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 5
+FORMAT = 6
 MANY = 4000
 """With so many files, looking at them by two is worth a process."""
 
@@ -95,7 +95,7 @@ def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str
     stamp = _read(f"{root}/{HOME}", plan, _head(version), os.environ)
     if stamp is None:
         return None
-    text, document, world = stamp
+    text, document, world, _ = stamp
     os.chdir(root)
     if not _stands(world, ""):
         return None
@@ -111,25 +111,73 @@ def still_holds(root: str, plan: str, version: str, environ: "Mapping[str, str]"
         return False
 
 
+def changes(
+    root: str, plan: str, version: str, environ: "Mapping[str, str]", *, built: str = ""
+) -> "tuple[frozenset[str], dict[str, Any]] | None":
+    """The files that are no longer what a stamp names, and what it was written with; None if more has changed."""
+    try:
+        stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
+        if stamp is None or not _surroundings_stand(stamp[2], f"{root}/"):
+            return None
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
+    ledgers, paths, stats, folders, folder_stats, absent, apart = stamp[2]
+    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if _found(f"{root}/{path}") != known)
+    if changed.intersection(apart):
+        return None
+    return changed, {
+        "ledgers": ledgers,
+        "files": dict(zip(paths, stats, strict=True)),
+        "folders": dict(zip(folders, folder_stats, strict=True)),
+        "absent": absent,
+        "env": dict(stamp[3]),
+        "apart": apart,
+    }
+
+
+def _found(path: str) -> "tuple[int, ...] | None":
+    try:
+        return _stat_of(os.lstat(path))
+    except OSError:
+        return None
+
+
 def _read(
     home: str, plan: str, head: "tuple[object, ...]", environ: "Mapping[str, str]"
-) -> "tuple[str, str, tuple[Any, ...]] | None":
-    """A stamp: what is said, in words and as JSON, and the world in which it is true. None if it is another's."""
-    with open(path_of(home, plan), "rb") as file:
+) -> "tuple[str, str, tuple[Any, ...], tuple[Any, ...]] | None":
+    """A stamp: what is said, in words and as JSON, the world in which it is true, and the variables there. None if it
+    is another's.
+    """
+    with open(path_of(home, plan), "rb", opener=_at_once) as file:
         data = file.read()
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         return None
     about, text, document, env, world = marshal.loads(data[4:])  # noqa: S302  # ours, by its checksum
     if about != head or any(environ.get(name) != value for name, value in env):
         return None
-    return text, document, world
+    return text, document, world, env
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open what is there without waiting: a pipe in the place of a file has no end, and cannot be sought in."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
     """Whether files, folders and ledgers are what they were; paths begin with `prefix`."""
-    ledgers, paths, stats, folders, folder_stats, absent = world
+    if not _surroundings_stand(world, prefix):
+        return False
+    _, paths, stats, *_ = world
+    if prefix:
+        return _same([prefix + path for path in paths], stats)
+    return _same(paths, stats) if len(paths) < MANY else _same_by_two(paths, stats)
+
+
+def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
+    """Whether all but the files is what it was: ledgers, folders, and what must not exist."""
+    ledgers, _, _, folders, folder_stats, absent, _ = world
     for path, size, tail in ledgers:
-        with open(prefix + path, "rb") as file:
+        with open(prefix + path, "rb", opener=_at_once) as file:
             if file.seek(0, 2) != size:
                 return False
             file.seek(size - len(tail))
@@ -139,11 +187,7 @@ def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
         found = os.stat(prefix + path)
         if (found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
             return False
-    if any(os.path.lexists(prefix + path) for path in absent):
-        return False
-    if prefix:
-        return _same([prefix + path for path in paths], stats)
-    return _same(paths, stats) if len(paths) < MANY else _same_by_two(paths, stats)
+    return not any(os.path.lexists(prefix + path) for path in absent)
 
 
 def _same(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:
@@ -194,10 +238,12 @@ def write(
     files: "Mapping[str, tuple[int, int, int, int]]",
     folders: "Mapping[str, tuple[int, int, int]]",
     absent: "Iterable[str]",
+    apart: "Iterable[str]" = (),
     built: str = "",
 ) -> None:
     """Leave a stamp. It is derived: a disk that refuses it refuses nothing that matters.
 
+    `apart` are the files that are nobody's source or output: when one of them changes, it may concern any artifact.
     `built` tells what Python code has built, where the plan is not a file that can be looked at.
     """
     world = (
@@ -207,6 +253,7 @@ def write(
         tuple(folders),
         tuple(folders.values()),
         tuple(absent),
+        tuple(apart),
     )
     content = (_head(version, built), text, document, tuple(sorted(env.items())), world)
     data = marshal.dumps(content)  # type: ignore[arg-type]  # tuples, texts, numbers and bytes only

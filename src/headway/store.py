@@ -140,12 +140,24 @@ class PlanFolder:
             newest = record.seq
             if newest == seq:
                 return SavedExecution(state, record.position)
+        self.load(thorough=True)  # damage is called damage
+        if any(True for _ in self.history(seq, seq)):
+            raise NotFound(
+                f"What plan {self.plan_id} was as of event {seq} cannot be told: events before it are gone",
+                facts={"known up to event": newest, "known again at event": self._told_again(seq)},
+                hint=f"headway log --plan-id {self.plan_id} shows what is left",
+                code="event.gone",
+            )
         raise NotFound(
             f"Plan {self.plan_id} has no event {seq}",
             facts={"newest before it": newest} if newest else {},
             hint=f"headway log --plan-id {self.plan_id} lists them",
             code="event.none",
         )
+
+    def _told_again(self, seq: int) -> int | str:
+        """The first event after this one at which the whole plan is known."""
+        return next((record.seq for _, record in self.states() if record.seq > seq), "none")
 
     def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
         """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""

@@ -20,13 +20,13 @@ from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine.asking import Question, clock
-from headway.engine.gc import sweep
+from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
-from headway.errors import BlobDamaged, NotFound, PlanInvalid, Rejected, UsageError
-from headway.files.blobs import Swept
+from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
+from headway.files.blobs import Freed
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
     from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
+
+RECALLED = 600
+"""How many tokens of what is known from before a preview holds."""
 
 
 class Meant(NamedTuple):
@@ -189,7 +192,8 @@ class Work:
     ) -> PlanPreview:
         """What `run` with these options would do, and what that would take."""
         judged = self.judge(meant, options, at=at, take=take, variables=variables)
-        return self._preview(meant, judged, options or Options())
+        found = self._preview(meant, judged, options or Options())
+        return msgspec.structs.replace(found, known=self._known(judged.execution.state)) if found.items else found
 
     def made_before(self, meant: Meant) -> dict[str, str]:
         """Stale artifacts that need not be made: which goal once made them, from the same things in the same way."""
@@ -200,7 +204,7 @@ class Work:
             waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
             if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
                 continue
-            for earlier in judge.history.earlier(reuse_key(judge.made_from(artifact_id))):
+            for earlier in judge.precedents.earlier(reuse_key(judge.made_from(artifact_id))):
                 if all(map(judge.outputs.readable, earlier.outputs)):
                     found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
                     break
@@ -215,6 +219,13 @@ class Work:
         jobs = self.session.jobs(state, options)
         durations = Durations(self.project.store, state)
         return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+
+    def _known(self, state: State) -> tuple[dict[str, Any], ...]:
+        """What is known from before that bears on what is to be made. Nothing depends on it."""
+        with suppress(HeadwayError, OSError):
+            lines = self.project.get_context_for_goal(state.goal, RECALLED, plan_id=state.plan_id).lines
+            return tuple(line._asdict() for line in lines)
+        return ()
 
     def diff_plan(self, meant: Meant, *, take: str = "") -> tuple[PlanDifference, int] | None:
         """How the plan differs from what it was when it was last run (or saved), as of which event; None: no such."""
@@ -271,9 +282,9 @@ class Work:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
         return self.session.accept(plan_id, words, everything=everything, reason=reason)
 
-    def sweep(self, *, keep_days: float, dry_run: bool = False) -> Swept:
+    def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
         """Free the space of blobs that nothing needs any more."""
-        return sweep(self.project.store, keep_days=keep_days, dry_run=dry_run)
+        return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self) -> dict[str, str]:
         """Files of units and artifacts that are gone: those that are as they were left, by path, with their plan."""
@@ -355,7 +366,7 @@ class Work:
             )
         with self.project.folder(plan_id).writing() as writer:
             kept = outputs.capture(o.path for o in earlier.outputs if o.path)
-            unnamed = tuple(o for o in kept if not judge.history.names(o.digest))
+            unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)

@@ -7,7 +7,8 @@ from typing import Any
 
 from headway.core.state import State, Word
 from headway.engine.result import RunResult
-from headway.life import Finished, Life, Next
+from headway.life import Finished, Life
+from headway.offers import Next
 from headway.planning import Planning
 from headway.project import Project
 from headway.work import Meant, Work

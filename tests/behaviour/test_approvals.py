@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,102 @@ def test_the_command_line_approves_and_shows_it(tmp_path: Path, capsys: pytest.C
     assert shop.run(capsys, "reject", "--reason", "no").code == 0
     shop.edit("echo other", "echo another")
     assert shop.run(capsys, "run").code == 75
+
+
+PIPELINE = """\
+id: p
+goal: Write a book
+approval: required
+artifacts:
+  outline: {produces: outline.json, sources: [scenes.json], run: "cp scenes.json {output}"}
+pipelines:
+  scene:
+    units: {from: outline, items: 'scenes[*].id'%s}
+    phases:
+      write: {outputs: {text: 'out/{unit}.txt'}, run: 'echo {unit} > out/{unit}.txt'}
+      lint:
+        outputs: {verdict: 'out/{unit}.json'}
+        run: 'case {id} in *~2) echo true;; *) echo false;; esac > out/{unit}.json'
+        repeat: [lint]
+        until: verdict == true
+"""
+
+
+def scenes(crew: Crew, *names: str) -> None:
+    crew.write("scenes.json", json.dumps({"scenes": [{"id": name} for name in names]}))
+
+
+def test_approving_a_pipeline_approves_what_it_becomes_up_to_its_maximum(tmp_path: Path) -> None:
+    """Units and rounds of loops that nobody could know yet need no second word; one too many is refused."""
+    crew = Crew(tmp_path / "project", PIPELINE % ", max: 3")
+    scenes(crew, "a", "b")
+    crew.planning("ann").approve("p")
+    signed = plan_hash(crew.state)
+    assert sorted(crew.run().made) == ["a/lint~1", "a/lint~2", "a/write", "b/lint~1", "b/lint~2", "b/write", "outline"]
+    scenes(crew, "b", "c", "d")
+    assert crew.run().exit_code == 0
+    found = crew.planning().approved("p")
+    assert (found["drift_detected"], found["awaits_approval"], found["hash"]) == (False, False, signed)
+    assert crew.planning("bob").approve("p", hash=signed).by == "ann", "what was approved stands"
+    scenes(crew, "b", "c", "d", "e")
+    result = crew.run()
+    assert result.failed["scene:*"] == "there are 4 units, and max says 3"
+    assert "e/write" not in crew.state.artifacts
+
+
+def test_units_of_a_pipeline_without_a_maximum_are_asked_about_as_they_come(tmp_path: Path) -> None:
+    """Those that were approved go on, and one that goes and comes back is no new one."""
+    crew = Crew(tmp_path / "project", PIPELINE % "")
+    scenes(crew, "a", "b")
+    crew.planning("ann").approve("p")
+    result = crew.run()
+    assert (result.made, sorted(result.waiting)[:1], result.exit_code) == (["outline"], ["a/lint"], 75)
+    assert result.waiting["a/write"] == "the plan's approval: headway approve --plan-id p"
+    crew.planning("ann").approve("p")
+    assert crew.run().exit_code == 0
+    scenes(crew, "b", "c")
+    result = crew.run()
+    assert (result.made, result.exit_code) == (["outline"], 75)
+    found = crew.planning().approved("p")
+    assert (found["drift_detected"], found["changes"]["added"]) == (True, ["c/write", "c/lint~1"])
+    scenes(crew, "a", "b")
+    assert (crew.run().exit_code, crew.planning().approved("p")["drift_detected"]) == (0, False)
+
+
+def test_whoever_approves_a_pipeline_over_files_approves_the_files_that_there_are(tmp_path: Path) -> None:
+    """They are looked at when they are approved, not when the first run finds them, and the hash names them."""
+    crew = Crew(tmp_path / "project")
+    crew.write("a.md", "a")
+    pages = PIPELINE.replace("from: outline, items: 'scenes[*].id'%s", "files: '*.md'")
+    crew.propose(pages.replace('sources: [scenes.json], run: "cp scenes.json {output}"', 'run: "echo 1 > {output}"'))
+    looked_at = crew.planning().approved("p")["hash"]
+    crew.write("b.md", "b")
+    with pytest.raises(HeadwayError, match="changed since you looked at it"):
+        crew.planning("ann").approve("p", hash=looked_at)
+    (crew.root / "b.md").unlink()
+    crew.planning("ann").approve("p", hash=looked_at)
+    assert crew.run().exit_code == 0
+    crew.write("b.md", "b")
+    result = crew.run()
+    assert (result.made, result.exit_code, "b/write" in result.waiting) == ([], 75, True)
+
+
+def test_what_comes_of_a_pipeline_is_changed_there_and_kept_by_a_new_version(tmp_path: Path) -> None:
+    """An edit of one unit would be undone by the next expansion; a new plan need not repeat what units become."""
+    crew = Crew(tmp_path / "project", (PIPELINE % ", max: 3").replace("approval: required\n", ""))
+    scenes(crew, "a")
+    assert crew.run().exit_code == 0
+    before = crew.seq
+    with pytest.raises(HeadwayError) as refused:
+        crew.planning().edit("p", "a/write", {"description": "mine"}, reason="r")
+    assert (refused.value.error_code, crew.seq) == ("plan.expanded", before)
+    with pytest.raises(HeadwayError) as refused:
+        crew.planning().remove("p", ["a/write"], reason="r")
+    assert (refused.value.error_code, crew.seq) == ("plan.expanded", before)
+    other = tmp_path / "other.yaml"
+    other.write_text((PIPELINE % ", max: 3").replace("approval: required\n", "") + "\n", encoding="utf-8")
+    text = other.read_text().replace("pipelines:", "  cover: {run: 'true', produces: c.txt}\npipelines:")
+    plan = crew.work.project.parse(text.encode(), "other.yaml").plan
+    crew.planning().replan("p", plan, reason="a cover is missing")
+    assert crew.state.replans[-1].added == ("cover",)
+    assert "a/write" in crew.state.completed

@@ -166,6 +166,9 @@ artifacts:
 """
 
 
+MINE = "id: p\ngoal: g\nartifacts: {one: {agent: dev}}\n"
+
+
 def test_agents_of_plan_and_project_are_read_and_merged(tmp_path: Path) -> None:
     """The plan's own stand before the project's, and those before the built-in ones."""
     crew = Crew(tmp_path, ROLES)
@@ -217,6 +220,23 @@ def test_who_goes_on_is_told_from_the_ledger(crew: Crew) -> None:
     with pytest.raises(HeadwayError) as caught:
         tester.who([{"agent": 3}])
     assert caught.value.error_code == "arbiter.history"
+
+
+def test_limits_of_roles_are_kept_by_what_the_ledger_knows(tmp_path: Path) -> None:
+    """An agent that claims and dies again and again has had its attempts, whatever its client is called."""
+    crew = Crew(tmp_path, f"agents: {{dev: {{limits: {{iterations: 2}}, next: {{limit: planner}}}}}}\n{MINE}")
+    client = desk(crew, "some-client")
+    told = client.claim("one")
+    assert told["role"] == {"name": "dev", "limits": {"iterations": 2}}
+    assert client.who()["what"] == "continue"
+    client.release("one", "lost my way")
+    assert client.who()["agent"] == "dev"
+    client.claim("one")
+    client.release("one", "again")
+    found = client.who()
+    assert (found["agent"], found["reason"]) == ("planner", "dev has had its 2 attempts")
+    crew.planning().edit("p", "one", {"instructions": "simpler"}, reason="it was too much")
+    assert client.who()["agent"] == "dev"
 
 
 def test_people_leave_and_read_notes_too(crew: Crew, capsys: pytest.CaptureFixture[str]) -> None:

@@ -325,3 +325,49 @@ def test_one_plan_that_cannot_be_mended_keeps_no_other_from_it(shop: Workshop) -
     with pytest.raises(PlanConflict):
         Doctor(shop.project).repair(drift="adopt")
     assert Doctor(shop.project).examine("second") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("index.json", "{"),
+        ("index.json", '{"version": 0}'),
+        ("goals/api.json", "not json"),
+        ("artifacts/manifest.json", "[]"),
+        ("edges.jsonl", "no edge\n"),
+    ],
+)
+def test_a_history_that_cannot_be_read_is_found_and_made_again(shop: Workshop, name: str, data: str) -> None:
+    """It is derived: it costs nothing, and is the same again."""
+    shop.project.dag.rebuild()
+    assert codes(shop) == []
+    path = shop.root / ".headway/dag" / name
+    before = path.read_bytes()
+    path.write_text(data)
+    found = examine(shop)
+    assert [(d.plan_id, d.finding.code, d.finding.repair) for d in found] == [
+        ("", "dag.damaged", "headway doctor --repair")
+    ]
+    assert f"dag/{name} cannot be read" in found[0].finding.message
+    assert Doctor(shop.project).repair() == ["dag/ was made again: 1 goal, 1 of them from ledgers."]
+    assert codes(shop) == []
+    assert len(path.read_bytes()) == len(before)
+
+
+def test_a_newer_history_is_told_and_left_alone(shop: Workshop) -> None:
+    """Whoever wrote it can read it."""
+    shop.project.dag.rebuild()
+    path = shop.root / ".headway/dag/index.json"
+    path.write_text('{"version": 99}')
+    assert codes(shop) == ["dag.too_new"]
+    assert Doctor(shop.project).repair() == []
+    assert path.read_text() == '{"version": 99}'
+
+
+def test_resume_says_why_the_only_plan_cannot_be_read(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is not that there is none."""
+    shop.ledger().write_bytes(b"")
+    shop.ledger().with_name("head").unlink(missing_ok=True)
+    said = shop.run(capsys, "resume")
+    assert said.code == 4
+    assert "headway doctor" in said.err

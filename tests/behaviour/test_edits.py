@@ -56,6 +56,24 @@ def test_a_file_that_was_there_first_is_asked_about(bench: Bench) -> None:
     assert (ran.code, ran.result.decisions[0].code, bench.out("b")) == (3, "untracked_output", "mine")
 
 
+def test_a_chain_of_files_that_were_there_first_is_adopted_whole(bench: Bench) -> None:
+    """None of it is made, though each is adopted only after what it requires."""
+    for name in "abc":
+        bench.edit(name, f"my {name}")
+    bench.plan("a -> b -> c")
+    assert bench.run().did == {"held a", "held b", "held c"}
+    assert bench.run(on_edit="accept").did == {"accepted a", "accepted b", "accepted c"}
+    assert [bench.out(name) for name in "abc"] == ["my a", "my b", "my c"]
+
+
+def test_what_was_there_first_is_adopted_behind_what_is_made(bench: Bench) -> None:
+    """Also in the very first run, where what it requires is not there yet."""
+    bench.edit("c", "mine")
+    bench.plan("a -> b -> c")
+    assert bench.run(on_edit="accept").did == {"made a", "made b", "accepted c"}
+    assert (bench.out("c"), bench.run().did) == ("mine", set())
+
+
 def test_an_empty_folder_is_nothing_that_anybody_wrote(bench: Bench) -> None:
     """A folder without files can be used without a question."""
     bench.path("dist").mkdir(parents=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headway import Plan, Project
-from headway.engine.gc import sweep
+from headway.engine.gc import free_space
 from headway.errors import DamageError, TryLater
 from headway.files.blobs import Blobs
 from headway.work import Work
@@ -32,8 +32,8 @@ def test_the_current_completion_is_always_kept(root: Path) -> None:
     """Even with no history at all, a deleted output comes back."""
     for word in ("a", "b", "c"):
         made(word)
-    swept = sweep(Project(root).store, keep_days=0)
-    assert swept.freed >= 2
+    freed = free_space(Project(root).store, keep_days=0)
+    assert freed.freed >= 2
     os.remove("out.txt")
     result = Work(Project(root)).run("words")
     assert result.restored == ["it"]
@@ -44,7 +44,7 @@ def test_older_completions_are_kept_for_a_while(root: Path) -> None:
     """Within the configured history, going back still costs nothing."""
     made("a")
     made("b")
-    sweep(Project(root).store, keep_days=1)
+    free_space(Project(root).store, keep_days=1)
     plan = Plan("Words", id="words")
     plan.add("it", make=lambda: "never called", produces="out.txt", version="a")
     assert plan.run().reused == ["it"]
@@ -57,7 +57,7 @@ def test_what_a_person_wrote_is_never_freed(root: Path) -> None:
     plan = Plan("Words", id="words")
     plan.add("it", make=lambda: "x", produces="out.txt", version="b")
     plan.run(on_edit="discard")
-    sweep(Project(root).store, keep_days=0)
+    free_space(Project(root).store, keep_days=0)
     contents = [Project(root).blobs.get(name) for name, _ in Project(root).blobs.names()]
     assert b"by hand" in contents
 
@@ -67,7 +67,7 @@ def test_a_dry_run_frees_nothing(root: Path) -> None:
     made("a")
     made("b")
     before = sorted(p.name for p in (root / ".headway/blobs").iterdir())
-    assert sweep(Project(root).store, keep_days=0, dry_run=True).freed >= 1
+    assert free_space(Project(root).store, keep_days=0, dry_run=True).freed >= 1
     assert sorted(p.name for p in (root / ".headway/blobs").iterdir()) == before
 
 
@@ -77,9 +77,9 @@ def test_nothing_is_freed_while_somebody_writes(root: Path) -> None:
     writer = Blobs(str(root / ".headway/blobs"))
     writer.put(b"not named yet")
     with pytest.raises(TryLater):
-        sweep(Project(root).store)
+        free_space(Project(root).store)
     writer.close()
-    sweep(Project(root).store)
+    free_space(Project(root).store)
 
 
 def test_a_damaged_ledger_stops_it(root: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_damaged_ledger_stops_it(root: Path) -> None:
     ledger.write_bytes(data[:50] + b"X" + data[51:])
     (root / ".headway/plans/words/head").unlink()
     with pytest.raises(DamageError):
-        sweep(Project(root).store, keep_days=0)
+        free_space(Project(root).store, keep_days=0)
 
 
 def test_folders_are_kept_whole(root: Path) -> None:
@@ -98,14 +98,14 @@ def test_folders_are_kept_whole(root: Path) -> None:
     plan = Plan("Tree", id="tree")
     plan.add("it", run="mkdir -p dist && echo one > dist/a && echo two > dist/b", produces="dist/")
     plan.run()
-    sweep(Project(root).store, keep_days=0)
+    free_space(Project(root).store, keep_days=0)
     os.remove("dist/b")
     plan.run()
     assert Path("dist/b").read_text() == "two\n"
 
 
 def test_packs_do_not_pile_up(root: Path) -> None:
-    """After many runs the blobs are swept into a few packs by themselves."""
+    """After many runs the blobs are gathered into a few packs by themselves."""
     for number in range(45):
         made(str(number))
     packs = [p for p in (root / ".headway/blobs").iterdir() if p.suffix == ".pack"]

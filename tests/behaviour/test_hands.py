@@ -141,4 +141,8 @@ def test_nothing_is_claimed_before_its_time(team: Team) -> None:
     """An artifact whose requirements are not up to date cannot be claimed."""
     with pytest.raises(HeadwayError, match="not up to date") as refused:
         team.hands("ann").claim("team", "review")
-    assert refused.value.hint == "headway run page"
+    assert refused.value.hint == "headway claim page"
+    team.hands("ann").claim("team", "page")
+    with pytest.raises(HeadwayError) as refused:
+        team.hands("bob").claim("team", "review")
+    assert refused.value.hint == "headway status: page is in the hands of ann"

@@ -622,6 +622,22 @@ def test_a_plan_whose_ledger_is_damaged_is_shown_as_it_was_last_known(bench: Ben
     assert bench.project.get_project_dag_full().tasks.keys() >= {"two:b"}
 
 
+def test_a_ledger_that_lost_a_line_spoils_no_question(bench: Bench) -> None:
+    """Also where it is shorter than it was: what was last known is shown, with its problem."""
+    bench.plan("a -> b", id="one")
+    bench.run(plan="one")
+    ledger = bench.path(".headway/plans/one/ledger.jsonl")
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join(lines[:2] + lines[3:]))
+    dag = bench.project.dag
+    known = bench.project.get_goal_details("one")
+    assert ([task.id for task in known.tasks], known.problem) == (["a", "b"], "The ledger is damaged")
+    assert [hit.node for hit in Search(dag).find("b") if hit.kind == "artifact"] == ["one:b"]
+    assert impact(dag, "a")["cost"]["artifacts"] == 1
+    (made,) = provenance(dag, "out/b.txt")["made_by"]
+    assert (made["problem"], made["outputs"][0]["standing"]) == ("The ledger is damaged", "stands")
+
+
 # Deleted plans.
 
 

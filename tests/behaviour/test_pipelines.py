@@ -599,3 +599,13 @@ def test_shared_state_is_handed_on_in_order_even_when_units_are_independent(
     assert book.go("-j", "8")["status"] == "completed"
     assert book.json("state.json")["applied"] == ["s1", "s2", "s3", "s4"]
     assert book.go()["made"] == []
+
+
+def test_the_history_knows_the_prompt_that_something_was_made_with(book: Book) -> None:
+    """As it was given, and the command that shows it."""
+    book.prompt("write", "write {{ unit }} well")
+    book.go()
+    (made,) = book.do("dag", "provenance", "s1/write", "--json").json["made_by"]
+    assert "write s1 well" in made["prompt"]["text"]
+    assert "  prompt: headway show s1/write --prompt --plan-id book\n" in book.do("dag", "provenance", "s1/write").out
+    assert "write s1 well" in book.do("show", "s1/write", "--prompt", "--plan-id", "book").out

@@ -224,3 +224,83 @@ def test_the_life_of_a_plan_on_the_command_line(tmp_path: Path, capsys: pytest.C
     assert "(for planner)  never made" in shop.run(capsys, "next").out
     assert shop.run(capsys, "plans", "close", "--reason", "enough").code == 0
     assert shop.run(capsys, "claim", "analyze").code == 3
+
+
+DRAFT = """\
+id: p
+goal: Write
+artifacts:
+  a: {produces: a.txt, run: 'echo a > {output}', timeout: soon}
+  b: {produces: b.txt, run: 'echo b > {output}', gates: {ok: {kind: nonsense}}}
+"""
+
+
+def draft(tmp_path: Path) -> Crew:
+    crew = Crew(tmp_path / "project")
+    crew.write("p.yaml", DRAFT)
+    crew.work.project.save_plan(str(crew.root / "p.yaml"))
+    return crew
+
+
+def test_a_draft_says_everywhere_that_its_file_is_to_be_corrected(tmp_path: Path) -> None:
+    """What could not be kept may have been a gate: nothing is made, claimed or offered past it."""
+    crew = draft(tmp_path)
+    waiting = crew.next().waiting
+    assert (list(waiting), crew.offered()) == (["a", "b"], [])
+    assert waiting["a"] == "p.yaml to be corrected: headway plans new p.yaml"
+    assert crew.work.status(crew.work.meant(None, "p"))["next"] == "headway plans new p.yaml"
+    for refused in (crew.run, lambda: crew.life().claim("p", "a")):
+        with pytest.raises(HeadwayError, match="is a draft"):
+            refused()
+    shown = [problem.message for problem in crew.work.project.problems(crew.work.project.show("p"))]
+    assert (len(shown), "timeout must be a number" in shown[0]) == (2, True)
+
+
+def test_a_draft_is_mended_by_saying_anew_what_could_not_be_kept(tmp_path: Path) -> None:
+    """Key by key: other edits mend nothing, and what goes takes its problems along."""
+    crew = draft(tmp_path)
+    crew.planning().edit("p", "a", {"description": "A"}, reason="r")
+    crew.planning().edit("p", "a", {"timeout": 5.0}, reason="r")
+    with pytest.raises(HeadwayError, match="is a draft"):
+        crew.run()
+    crew.planning().remove("p", ["b"], unfinished=True, reason="r")
+    assert crew.run().made == ["a"]
+
+
+def test_a_draft_is_a_draft_wherever_it_is_imported(tmp_path: Path) -> None:
+    """Its file stayed behind, its problems did not; and correcting it is possible there, too."""
+    crew = draft(tmp_path)
+    crew.work.project.export_plan("p", str(tmp_path / "out"))
+    other = Crew(tmp_path / "other")
+    saved = other.work.project.import_plan(str(tmp_path / "out"))
+    assert len(saved.problems) == 2
+    with pytest.raises(HeadwayError, match="is a draft"):
+        other.run()
+    text = DRAFT.replace("soon", "5").replace(", gates: {ok: {kind: nonsense}}", "")
+    other.write("p.yaml", text)
+    other.work.project.save_plan(str(other.root / "p.yaml"))
+    assert sorted(other.run().made) == ["a", "b"]
+
+
+def test_a_circle_through_other_plans_is_refused_when_a_plan_is_edited(tmp_path: Path) -> None:
+    """By an edit as by a new version, and nothing is recorded."""
+    crew = Crew(
+        tmp_path / "project", "{id: p, goal: P, artifacts: {a: {run: 'true'}, b: {requires: [a], run: 'true'}}}"
+    )
+    crew.write("q.yaml", "{id: q, goal: Q, artifacts: {x: {requires: ['p:b'], run: 'true'}}}")
+    crew.work.project.save_plan(str(crew.root / "q.yaml"))
+    before = crew.seq
+    with pytest.raises(HeadwayError, match=r"in a cycle: .*q:x") as refused:
+        crew.planning().edit("p", "a", {"requires": ("q:x",)}, reason="r")
+    assert (refused.value.error_code, crew.seq) == ("plan.cycle", before)
+    with pytest.raises(HeadwayError, match="in a cycle"):
+        crew.planning().replan(
+            "p",
+            {"add": [{"id": "c", "requires": ["q:x"]}], "update": [{"id": "a", "requires": ["c"], "run": "true"}]},
+            reason="r",
+        )
+    with pytest.raises(HeadwayError, match="names this plan itself"):
+        crew.planning().edit("p", "b", {"requires": ("p:a",)}, reason="r")
+    assert crew.seq == before
+    crew.planning().edit("q", "x", {"requires": ()}, reason="r")
+    crew.planning().edit("p", "a", {"requires": ("q:x",)}, reason="r")

@@ -329,6 +329,20 @@ def test_a_python_file_can_be_run_from_the_command_line() -> None:
     assert "made     z" in subprocess.run([*command, "run"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize("words", [("status",), ("run",), ("run", "-n"), ("why", "x")])
+@pytest.mark.parametrize("call", ["plan.run()", "import asyncio; asyncio.run(plan.arun())"])
+def test_a_file_that_runs_its_plan_when_it_is_read_is_told_so(words: tuple[str, ...], call: str) -> None:
+    """Nothing is made by whoever only wants to look; the refusal names the line that is missing."""
+    Path("script.py").write_text(
+        f"from headway import Plan\nplan = Plan('One', id='one')\nplan.add('x', run='exit 1', produces='x')\n{call}\n"
+    )
+    command = [str(Path(sys.executable).with_name("headway")), *words, "--plan", "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, Path(".headway").exists()) == (2, False)
+    assert "script.py runs its plan as soon as it is read" in done.stderr
+    assert 'if __name__ == "__main__":' in done.stderr
+
+
 @pytest.mark.slow
 def test_a_plan_runs_in_a_notebook(tmp_path: Path) -> None:
     """In a notebook, functions defined in cells are followed, and a second cell keeps what the first made."""

@@ -76,6 +76,7 @@ def test_what_happens_to_the_example_shows_in_its_file(project: Project, tmp_pat
     life.claim(EXAMPLE, "step-2")
     life.complete(EXAMPLE, "step-2", token=None, text=b"made", note="there is a login now")
     found = load(export(project, EXAMPLE, tmp_path / "out"))
+    assert load(tmp_path / "out" / "current-task.yaml")["task"] == "Implement user authentication"
     step = found["steps"][2]
     assert (step["status"], step["executedBy"], step["output"]) == ("complete", "ann", "there is a login now")
     assert found["currentStepIndex"] == "3"

@@ -314,6 +314,65 @@ def test_what_is_followed_is_not_of_the_past(cli: Cli, shop: Workshop) -> None:
     assert cli("log", "--follow", "--at", "1").code == 2
 
 
+@pytest.mark.parametrize("words", [("log",), ("log", "--trace"), ("log", "--follow"), ("show", "a"), ("diff", "b")])
+def test_a_hole_in_the_story_is_damage_and_is_never_passed_over(
+    cli: Cli, shop: Workshop, words: tuple[str, ...]
+) -> None:
+    """Also before the newest snapshot, where the state does not depend on it; the file is as long as it was."""
+    spoil_old_event(cli, shop)
+    assert cli("status").code == 0, "the state is known all the same"
+    refused = cli(*words)
+    assert (refused.code, refused.out) == (4, "")
+    assert "The ledger is damaged" in refused.err
+    assert "headway doctor" in refused.err.splitlines()[-1]
+
+
+def test_what_a_repair_set_aside_is_missing_by_name(cli: Cli, shop: Workshop) -> None:
+    """The log says which events are gone, and an earlier state that nobody knows any more is said to be that."""
+    seq = spoil_old_event(cli, shop)
+    assert f"It cost event {seq} of the history" in cli("doctor", "--repair").out
+    told = [line.split() for line in cli("log").out.splitlines()]
+    assert [str(seq), "event", str(seq), "is", "gone"] in told
+    assert [int(words[0]) for words in told] == sorted({int(words[0]) for words in told})
+    lost = cli("plans", "show", "--at", str(seq + 1))
+    assert lost.code == 2
+    assert f"as of event {seq + 1} cannot be told: events before it are gone" in lost.err
+
+
+def spoil_old_event(cli: Cli, shop: Workshop) -> int:
+    """Flip a letter of the first completion, which a later snapshot makes up for; its number."""
+    shop.file.write_text(
+        "id: api\ngoal: g\nartifacts:\n"
+        '  a: {produces: a.txt, run: "echo a > {output}"}\n'
+        '  b: {requires: [a], produces: b.txt, run: "cp a.txt b.txt"}\n'
+    )
+    cli("run")
+    lines = shop.ledger().read_bytes().splitlines(keepends=True)
+    number = next(n for n, line in enumerate(lines) if b'"type":"artifact_completed"' in line)
+    lines[number] = lines[number].replace(b'"by":"cli"', b'"by":"clj"')
+    shop.ledger().write_bytes(b"".join(lines))
+    return number + 1
+
+
+def test_the_last_events_are_counted_without_snapshots(cli: Cli, shop: Workshop) -> None:
+    """In text, as JSON, and when following: nothing happens in a snapshot."""
+    shop.save()
+    cli("profile", "set", "--max-concurrent-tasks", "4")
+    cli("run")
+    plain = [int(line.split()[0]) for line in cli("log").out.splitlines()]
+    everything = [event["seq"] for event in cli("log", "--json").json["events"]]
+    assert everything == list(range(1, everything[-1] + 1)), "nothing is left out of the whole"
+    assert len(plain) < len(everything), "there is a snapshot among them"
+    assert [event["seq"] for event in cli("log", "--json", "-n", "3").json["events"]] == plain[-3:]
+    assert [event["seq"] for event in cli("log", "--json", "--all", "-n", "3").json["events"]] == everything[-3:]
+    words = [sys.executable, "-m", "headway", "log", "--follow", "-n", "3", "--project", str(shop.root)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert [int(process.stdout.readline().split()[0]) for _ in range(3)] == plain[-3:]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
 def test_the_trace_has_the_seeds_events(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """Plan, waves from 0, artifacts with their times; from the ledger, one JSON line each."""
     from headway.surfaces.cli.main import main

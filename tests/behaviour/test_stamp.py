@@ -69,6 +69,19 @@ def stamped(*words: str) -> tuple[str, str] | None:
         os.chdir(here)
 
 
+def test_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits_for_it(project: Path) -> None:
+    """Whoever opens a pipe to read waits for a writer, for ever."""
+    ledger = project / ".headway/plans/stamped/ledger.jsonl"
+    ledger.unlink()
+    os.mkfifo(ledger)
+    done = subprocess.run(
+        [sys.executable, "-m", "headway", "run"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 4
+    assert "The ledger is not a file" in done.stderr
+    assert "found: pipe" in done.stderr
+
+
 def test_a_stamp_says_what_the_full_judgement_says(project: Path) -> None:
     """Text and JSON are those of a run that looked at everything."""
     by_stamp, by_stamp_json = run(), run("--json")
@@ -231,3 +244,45 @@ def test_a_run_with_nothing_to_do_adds_no_byte(project: Path) -> None:
         shutil.rmtree(project / ".headway/stamps")
         run()
     assert sizes() == before
+
+
+def test_after_a_change_only_what_it_reaches_is_looked_at(project: Path) -> None:
+    """The stamp vouches for the rest: also for what only a full judgement would have to open to know."""
+    (project / "tool.sh").write_text("echo another tool")
+    probe = "import sys; from headway.surfaces.cli.main import main; from headway.engine.judge import Judge\n"
+    probe += "again = Judge.again\n"
+    probe += "Judge.again = lambda self, a, **k: (print('looked at', a), again(self, a, **k))[1]\n"
+    probe += "main(['run'])"
+    said = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False).stdout
+    assert {line.split()[-1] for line in said.splitlines() if line.startswith("looked at")} == {"scripted"}
+    assert "1 made, 3 kept" in said
+    assert stamped() is not None
+    (project / "out/function.txt").unlink()
+    (project / "data/a.txt").write_text("b")
+    assert "2 made, 1 restored, 1 kept" in run()
+
+
+def test_a_module_that_is_also_a_source_is_followed_as_both(project: Path) -> None:
+    """What one artifact reads may be what another is made by."""
+    plan = PLAN + "  copied:\n    sources: [helper.py]\n    produces: out/copied.txt\n    run: cp helper.py {output}\n"
+    (project / "headway.yaml").write_text(plan)
+    assert "1 made, 4 kept" in run()
+    assert stamped() is not None
+    (project / "helper.py").write_text("def word():\n    return 'another word'\n")
+    assert "2 made, 3 kept" in run()
+    assert (project / "out/function.txt").read_text() == "another word"
+
+
+def test_what_reads_outputs_without_requiring_them_is_found_by_the_run_after(project: Path) -> None:
+    """No stamp covers it up: the file changed after its reader had been judged."""
+    plan = (
+        PLAN + "  summed:\n    sources: ['out/s*ed.txt']\n    produces: sum.txt\n    run: cat out/s*ed.txt > {output}\n"
+    )
+    (project / "headway.yaml").write_text(plan)
+    run()
+    run()
+    assert stamped() is not None
+    (project / "tool.sh").write_text("echo another tool")
+    run()
+    run()
+    assert (project / "sum.txt").read_text() == "another tool\n"

@@ -245,10 +245,18 @@ def test_a_flood_of_calls_is_refused_and_the_rest_is_answered(tmp_path: Path) ->
 def test_what_takes_long_is_answered_with_a_ticket_and_reports_its_progress(tmp_path: Path) -> None:
     """The call returns; the ticket gives the end; what was made while waiting is told as it is made."""
     plan = {"id": "p", "goal": "g", "artifacts": {"slow": {"verify": "while [ ! -e go ]; do sleep 0.05; done"}}}
+    until_heard = "for _ in $(seq 400); do [ -e heard ] && exit; sleep 0.05; done; exit 1"
+    watched = {
+        "id": "q",
+        "goal": "g",
+        "artifacts": {"outline": {"run": "true"}, "book": {"run": until_heard, "requires": ["outline"]}},
+    }
     told: list[str] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message or "")
+        if "outline" in told[-1]:
+            (tmp_path / "heard").touch()
 
     async def story() -> None:
         async with in_memory(tmp_path, patience=0.2) as agent:
@@ -262,7 +270,7 @@ def test_what_takes_long_is_answered_with_a_ticket_and_reports_its_progress(tmp_
                 pass
             assert (last["artifact"], last["status"]) == ("slow", "complete")
         async with in_memory(tmp_path) as agent:
-            await agent.do("save_plan", plan=PLAN | {"id": "q"})
+            await agent.do("save_plan", plan=watched)
             await agent.client.call_tool("run", {"plan_id": "q"}, progress_callback=hear)
 
     play(story)

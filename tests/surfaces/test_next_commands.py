@@ -85,6 +85,27 @@ def test_status_of_what_somebody_has_to_claim_names_the_claim(
     assert last(shop.run(capsys, "status").out).endswith(f"Next: headway claim feed --project {shop.root}")
 
 
+@pytest.mark.parametrize("words", [("run", "-n"), ("why",)])
+def test_a_preview_of_what_no_run_can_make_names_what_helps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """A claim, an approval, a word at a gate, a decision about an edit; never `run`, which would make nothing."""
+    claimed = project(tmp_path / "claim", FEED.replace(', run: "exit 3"', ""))
+    assert last(claimed.run(capsys, *words).out).endswith(f"Next: headway claim feed --project {claimed.root}")
+    approval = project(tmp_path / "approval", FEED.replace("artifacts:", "approval: required\nartifacts:"))
+    approval.run(capsys, "run")
+    assert last(approval.run(capsys, *words).out).endswith("Next: headway approve --plan-id news")
+    edited = project(tmp_path / "edit", FEED)
+    (edited.root / "feed.txt").write_text("mine")
+    said = last(edited.run(capsys, *words).out)
+    here = f"--project {edited.root}"
+    assert said.endswith(f"Next: headway run --accept-edits {here}, or headway run --discard-edits {here}")
+    other = project(tmp_path / "beside", FEED.replace("  mail: {requires: [letter], ", "  mail: {"))
+    (other.root / "feed.txt").write_text("mine")
+    other.edit("cat {inputs.letter}", "echo")
+    assert last(other.run(capsys, *words).out) == f"Next: headway run --project {other.root}", "mail can be made"
+
+
 def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Running it would fail in the same way."""
     shop = project(tmp_path, FEED)

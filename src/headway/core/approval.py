@@ -27,9 +27,24 @@ def head_hash(state: State) -> str:
 
 
 def plan_hash(state: State) -> str:
-    """The whole plan, whatever the order of its artifacts."""
-    parts = sorted(f"{artifact_id} {spec_hash(spec)}" for artifact_id, spec in state.artifacts.items())
-    return _hash("\n".join((head_hash(state), *parts)).encode())
+    """The whole plan, whatever the order of its artifacts.
+
+    A pipeline is part of the settings, and with it whatever its units become: its artifacts need no digest of their
+    own. Its units do, where nobody said how many there may be.
+    """
+    parts = sorted(f"{a} {spec_hash(spec)}" for a, spec in state.artifacts.items() if not spec.pipeline)
+    open_ended = sorted(name for name in state.units if is_open_ended(state, name))
+    units = (f"{name}:* {unit}" for name in open_ended for unit in sorted(state.units[name].units))
+    return _hash("\n".join((head_hash(state), *parts, *units)).encode())
+
+
+def is_open_ended(state: State, pipeline: str) -> bool:
+    """Whether a pipeline may grow without end: then units that come later are asked about, one by one.
+
+    One that names its units, or says how many there may be, was approved with all of them.
+    """
+    found = state.settings.pipeline(pipeline)
+    return found is not None and not found.units.names and found.units.max is None
 
 
 def in_force(state: State) -> bool:

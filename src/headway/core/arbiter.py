@@ -1,7 +1,7 @@
 """Who does what is next: rules first; only where they do not decide, somebody is asked.
 
 Rule 1: the plan says when it is complete. Nobody's answer does: one that cannot be read is an error.
-Rule 2: a limit that is reached stops the work as failed; it never completes it.
+Rule 2: a limit that is reached hands the work on, or stops it as failed; it never completes it.
 Rule 3: what others wrote goes into a prompt as quoted text only, so that none of it can pass for a part of the prompt.
 
 Pure: a chooser is handed in, and what it says is data.
@@ -47,13 +47,24 @@ class Constraints(Value):
     failures: int = 3
 
 
+class Used(Value):
+    """What an agent has used up at an artifact: how often it was claimed, and how long it was in hand."""
+
+    iterations: int = 0
+    seconds: float = 0.0
+
+
 class ArbiterContext(Value):
-    """What is to be done, how far it is, what was done, and what went wrong last."""
+    """What is to be done, how far it is, what was done, and what went wrong last. `used`: at the current artifact, by
+    agent; of tokens nobody but the agent knows."""
 
     task: str
     plan: State | None = None
     history: tuple[Entry, ...] = ()
     last_error: str = ""
+    known: tuple[str, ...] = ()
+    """What is known from before that bears on the task, a line each, with its source."""
+    used: dict[str, Used] = {}
 
 
 class Decision(Value):
@@ -80,17 +91,20 @@ def arbitrate(
     """Who does what is next. Without a chooser, what no rule decides is an error."""
     found = _by_rule(context, roles, constraints or Constraints())
     if found is not None:
-        return found
+        return _within_limits(found, context, roles)
+    names = [name for name, role in roles.items() if not _exceeded(role, context.used.get(name), again=True)]
+    if not names:
+        return Decision(what="stop", reason="every agent has reached a limit")
     if choose is None:
         raise DecisionNeeded(
             "No rule says who goes on",
-            facts={"agents": ", ".join(roles)},
+            facts={"agents": ", ".join(names)},
             hint="name an agent: on the artifact, or give a chooser",
             code="arbiter.open",
         )
     step = current(context.plan) if context.plan is not None else None
-    names = list(roles)
-    answer = parse_answer(choose(build_arbiter_prompt(context, roles), names), names)
+    able = {name: roles[name] for name in names}
+    answer = parse_answer(choose(build_arbiter_prompt(context, able), names), names)
     if answer.what == "complete" and context.plan is not None:
         raise _unusable("complete", "the plan is not complete, and only the plan says when it is")
     return msgspec.structs.replace(answer, artifact=step.id if step is not None else "", by="chooser")
@@ -133,6 +147,33 @@ def _by_transition(history: Sequence[Entry], roles: Mapping[str, Role], step: Ar
     if step is not None and step.agent:
         return None
     return _goes_to(role.next.success, f"{last.agent} succeeded", artifact) if role.next.success else None
+
+
+def _within_limits(found: Decision, context: ArbiterContext, roles: Mapping[str, Role]) -> Decision:
+    """The same, unless the agent has used up what its role allows: then whoever it names for that, else nobody."""
+    passed: set[str] = set()
+    while found.agent in roles:
+        again = found.what != "continue"
+        why = _exceeded(roles[found.agent], context.used.get(found.agent), again=again)
+        if not why:
+            break
+        passed.add(found.agent)
+        target = roles[found.agent].next.limit
+        reason = f"{found.agent} has had its {why}"
+        if target in passed or target in ("", COMPLETE):
+            return Decision(what="stop", reason=f"{reason}, and nobody else is named to go on", artifact=found.artifact)
+        found = Decision(what="select", reason=reason, agent=target, artifact=found.artifact)
+    return found
+
+
+def _exceeded(role: Role, used: Used | None, *, again: bool) -> str:
+    """Which limit an agent has reached: before it begins again, or in the middle of what it is at."""
+    limits = role.limits
+    if used is None:
+        return ""
+    if limits.iterations is not None and used.iterations + again > limits.iterations:
+        return f"{limits.iterations} attempts"
+    return f"{limits.time:g} seconds" if limits.time is not None and used.seconds >= limits.time else ""
 
 
 def _goes_to(target: str, why: str, artifact: str) -> Decision | None:
@@ -206,6 +247,8 @@ def build_arbiter_prompt(context: ArbiterContext, roles: Mapping[str, Role] | No
     ]
     if context.plan is not None:
         lines += _plan_lines(context.plan)
+    if context.known:
+        lines += ["", "## Known From Before", "", *(f"- “{one_line(line)}”" for line in context.known[:SHOWN])]
     if context.history:
         lines += ["", "## History", "", *_history_lines(context.history)]
     if context.last_error:

@@ -24,7 +24,7 @@ Outcome = Literal["passed", "rejected", "open"]
 class Missing(NamedTuple):
     """One thing that an artifact waits for, and the command that gives it."""
 
-    kind: Literal["approval", "gate"]
+    kind: Literal["approval", "draft", "gate"]
     name: str
     text: str
     command: str
@@ -52,6 +52,9 @@ def missing(state: State, artifact_id: str) -> list[Missing]:
     if awaits_approval(state, artifact_id):
         no = f" (rejected by {state.refused.by}: {state.refused.reason})" if state.refused is not None else ""
         found.append(Missing("approval", "", f"the plan's approval{no}", f"headway approve --plan-id {state.plan_id}"))
+    if state.proposal is not None and state.proposal.problems:
+        path = state.proposal.path
+        found.append(Missing("draft", "", f"{path} to be corrected", f"headway plans new {path}"))
     made = state.made.get(artifact_id) if state.made else None
     if made is not None:
         evidence = state.evidence.get(artifact_id, ())

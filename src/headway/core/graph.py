@@ -108,7 +108,7 @@ class ArtifactGraph:
         if self._depths is not None:
             return self._depths
         known = self._artifacts
-        waiting = {s.id: sum(r in known for r in s.requires) for s in known.values()}
+        waiting = {s.id: sum(map(known.__contains__, s.requires)) for s in known.values()}
         depth = {artifact_id: 0 for artifact_id, count in waiting.items() if count == 0}
         queue = list(depth)
         for artifact_id in queue:

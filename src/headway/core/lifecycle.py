@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
 from headway.core.ids import foreign_name
-from headway.core.state import ArtifactStatus, PlanStatus, Run, State
+from headway.core.state import ArtifactStatus, Completion, PlanStatus, Run, State
 
 
 class Row(NamedTuple):
@@ -127,6 +127,11 @@ def recorded_status(state: State, artifact_id: str) -> ArtifactStatus:
     if artifact_id in state.skipped:
         return "skipped"
     return "complete" if artifact_id in state.completed else "pending"
+
+
+def last_made(state: State, artifact_id: str) -> Completion | None:
+    """What it last came to: what waits for its gates, or else what was completed."""
+    return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
 
 
 def unfinished(state: State) -> set[str]:

@@ -253,13 +253,15 @@ class Learning(Value):
 class Proposal(Value):
     """The plan file as last taken in: where it is, the digest of its bytes, and the blob of what it proposed.
 
-    `problems`: what it said that could not be kept. Of that the plan shows nothing, so it must not run.
+    `problems`: what it said that could not be kept. Of that the plan shows nothing, so it must not run. `about`: the
+    artifact ("" for the plan itself) and the key of each, so that saying them anew mends it.
     """
 
     path: str
     source: str
     blob: str
     problems: tuple[str, ...] = ()
+    about: tuple[tuple[str, str], ...] = ()
 
 
 class Export(Value):

@@ -68,6 +68,11 @@ class Abroad:
         """Whether anything of another project was looked at."""
         return bool(self._places)
 
+    def look_again(self) -> None:
+        """The other plans as they are when they are next asked about."""
+        for known in (self._found, self._errors, self.sizes, self.judges, self.judged):
+            known.clear()
+
     def get(self, name: str) -> Found | None:
         """What stands behind a name; None if it is none of another plan's."""
         known = self._found.get(name)

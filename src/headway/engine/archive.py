@@ -12,6 +12,7 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from headway.core.lifecycle import last_made
 from headway.core.state import State
 from headway.disk import REAL, make_folders
 from headway.errors import DamageError
@@ -57,7 +58,7 @@ def own_files(root: str, state: State, ids: Collection[str]) -> list[str]:
     others = {p for a, spec in state.artifacts.items() if a not in wanted for p in (*spec.produces, *spec.modifies)}
     digests: dict[str, set[str]] = {}
     for artifact_id in wanted:
-        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        done = last_made(state, artifact_id)
         for output in done.outputs if done is not None else ():
             if output.path and output.path not in others and output.kind in ("file", "exec"):
                 digests.setdefault(output.path, set()).add(output.digest)

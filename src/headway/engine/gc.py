@@ -12,17 +12,17 @@ from datetime import UTC, datetime, timedelta
 from headway.core import events as ev
 from headway.core.state import Output, State
 from headway.errors import BlobDamaged
-from headway.files.blobs import Blobs, Swept
+from headway.files.blobs import Blobs, Freed
 from headway.files.outputs import members
 from headway.store import PlanStore
 
 KEEP_DAYS = 30.0
 
 
-def sweep(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Swept:
+def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Freed:
     """Delete blobs that nothing needs. A ledger that cannot be read refuses: nobody knows what it names."""
     since = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat()
-    return store.blobs.sweep(lambda: _needed(store, since), dry_run=dry_run)
+    return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
 
 
 def _needed(store: PlanStore, since: str) -> set[str]:

@@ -15,6 +15,9 @@ import msgspec
 from headway.core import commands as cmd
 from headway.core.check import Problem, check_plan
 from headway.core.conditions import ConditionError, holds
+from headway.core.decide import decide
+from headway.core.events import Record
+from headway.core.evolve import apply
 from headway.core.fingerprint import content_digest
 from headway.core.items import PathError, find
 from headway.core.paths import is_glob
@@ -22,6 +25,8 @@ from headway.core.pipelines import Unit, cause, change, go_round, unit_problem, 
 from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec
 from headway.core.state import Output, State
 from headway.errors import BlobDamaged, HeadwayError, PlanInvalid
+from headway.files.outputs import Outputs
+from headway.projections.saved_execution import SavedExecution
 
 LARGEST_OUTLINE = 64 * 1024 * 1024
 """The most bytes of a file that units are read from."""
@@ -199,6 +204,22 @@ class Growth:
         return cmd.ExpandUnits(
             pipeline=pipeline.name, artifacts=found.artifacts, removed=found.removed, reason=f"{spec.unit}: {reason}"
         )
+
+
+def foresee(execution: SavedExecution, outputs: Outputs, *, by: str) -> tuple[SavedExecution, list[cmd.ExpandUnits]]:
+    """The plan as it will be once its pipelines are expanded, and what expands them. Writes nothing."""
+    state = execution.state
+    if not state.settings.pipelines and not state.units:
+        return execution, []
+    due = Growth(outputs.observer.expand, outputs.bytes_of).due(state)
+    if not due:
+        return execution, []
+    state, (seq, hash_) = state.copy(), execution.position
+    for command in due:
+        events = decide(state, command)
+        for event in events if isinstance(events, list) else ():
+            state = apply(state, Record(seq, state.updated_at, by, event, hash_, hash_))
+    return SavedExecution(state, execution.position), due
 
 
 def _checked(pipeline: Pipeline, units: Sequence[Unit]) -> Iterable[Unit]:

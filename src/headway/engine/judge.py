@@ -9,15 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
-from headway.core.freshness import RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
+from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
-from headway.core.lifecycle import last_whole, unfinished
+from headway.core.lifecycle import last_made, last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
-from headway.engine.history import History
+from headway.engine.precedents import Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Sources
 from headway.engine.templates import Templates
@@ -27,6 +27,7 @@ from headway.files.outputs import Outputs
 
 if TYPE_CHECKING:
     from headway.engine.abroad import Abroad, Found
+    from headway.engine.stamping import Standing
 
 BEFORE = "before "
 """Names the step that keeps what a shared file was before an attempt changed it in place."""
@@ -41,7 +42,7 @@ class Judge:
         *,
         root: str,
         outputs: Outputs,
-        history: History,
+        precedents: Precedents,
         environ: Mapping[str, str],
         boot: str = "",
         forced: Collection[str] = (),
@@ -55,7 +56,7 @@ class Judge:
         self.shared = Shared(self.graph)
         self.outputs = outputs
         self.observer = outputs.observer
-        self.history = history
+        self.precedents = precedents
         self.code = Code(root)
         self.reasons: dict[str, Reason] = {}
         self._sources: dict[str, list[str]] = {}
@@ -77,12 +78,31 @@ class Judge:
         self._unfinished = unfinished(state)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest: dict[str, int] = {}
+        self.standing: Standing | None = None
+        self.order: list[str] = []
+        """What was judged, in this order; the others were known to be fresh."""
 
     def follow(self, state: State) -> None:
         """From here on this is the plan's state: equal to the one that was judged, or what became of it."""
         self.state = state
         if state.artifacts != self.graph.artifacts:
             self.graph = ArtifactGraph.over(state.artifacts)
+
+    def look_again(self, state: State) -> None:
+        """As `follow`, for whoever asks anew after a while: what was learned of files, code and others is forgotten.
+
+        What a plan says of itself stays known; so does the digest of a file that was not touched.
+        """
+        self.follow(state)
+        self.files.forget_all()
+        self.code = Code(self.code.root)
+        self._codes, self._recipes, self._newest = {}, {}, {}
+        self.problems.clear()
+        self._unfinished = unfinished(state)
+        self.precedents.look_again()
+        self.standing = None
+        if self.abroad is not None:
+            self.abroad.look_again()
 
     def grow(self, state: State, added: Sequence[ArtifactSpec], removed: Sequence[str], unit: Sequence[str]) -> None:
         """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
@@ -100,12 +120,60 @@ class Judge:
                 table.pop(artifact_id, None)
         for spec in added:
             self.again(spec.id)
+        gone = {*removed, *(spec.id for spec in added)}
+        self.order = [a for a in self.order if a not in gone] + [spec.id for spec in added]
 
     def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
-        for artifact_id in self._order_of(just) if just else self.shared.order():
+        self.order = self._order_of(just) if just else list(self.shared.order())
+        for artifact_id in self.order:
             self.again(artifact_id)
         return self.reasons
+
+    def behind(self, concerned: Collection[str]) -> set[str]:
+        """Only these, and what builds on them, is going to be judged: every path that this looks at.
+
+        And those whose text is nowhere any more: no file could have told.
+        """
+        texts = {a: o for a, done in self.state.completed.items() for o in done.outputs if not o.path}
+        lost = [a for a, output in texts.items() if not self.outputs.is_stored(output)]
+        self.order = self._order_behind((*concerned, *lost))
+        artifacts, found = self.graph.artifacts, set[str]()
+        for artifact_id in self.order:
+            done = self.known(artifact_id)
+            found.update(
+                *(artifacts[a].produces for a in (artifact_id, *artifacts[artifact_id].requires) if a in artifacts)
+            )
+            found.update(artifacts[artifact_id].modifies, done.fp.sources if done is not None else ())
+        return found
+
+    def only(self, standing: Standing) -> dict[str, Reason]:
+        """As `all`, where all else is known to be fresh by what still stands of a stamp."""
+        self.standing = standing
+        self.reasons.update(dict.fromkeys(self.graph, FRESH))
+        for artifact_id in self.order:
+            del self.reasons[artifact_id]
+        for artifact_id in self.order:
+            self.again(artifact_id)
+        return self.reasons
+
+    def _order_behind(self, concerned: Collection[str]) -> list[str]:
+        """These and all that build on them or come after them at a shared file, in dependency order."""
+        later: dict[str, list[str]] = {}
+        if self.shared.chains:
+            for artifact_id in self.graph:
+                for stage in self.shared.after(artifact_id):
+                    later.setdefault(stage, []).append(artifact_id)
+        found = dict.fromkeys(concerned)
+        queue = list(found)
+        for artifact_id in queue:
+            for dependent in (*self.graph.dependents(artifact_id), *later.get(artifact_id, ())):
+                if dependent not in found:
+                    found[dependent] = None
+                    queue.append(dependent)
+        if self.shared.chains:
+            return [a for a in self.shared.order() if a in found]
+        return ArtifactGraph.over({a: self.graph[a] for a in found}).topological_sort()
 
     def _order_of(self, just: Collection[str]) -> list[str]:
         """These and what they build on, in dependency order, at a cost that depends on them alone."""
@@ -158,8 +226,7 @@ class Judge:
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
-        state = self.state
-        return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
+        return last_made(self.state, artifact_id)
 
     def _named(self, spec: ArtifactSpec, reason: Reason, earlier: Iterable[str]) -> Reason:
         """A change of the plan, by the key that changed: the words that `run`, `status` and `why` all use."""
@@ -365,7 +432,7 @@ class Judge:
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
-        return not self._unfinished.isdisjoint(stages) or self.history.names(digest)
+        return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
         recorded = {output.path: output for output in done.outputs} if done is not None else {}

@@ -5,20 +5,18 @@ Writes files and records events; when to do which of it is the run's to decide.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 
 from headway.core import commands as cmd
-from headway.core.events import Record
 from headway.core.fingerprint import content_digest, reuse_key
 from headway.core.freshness import Reason
 from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
+from headway.engine.recording import Recorder
 from headway.files.observe import EMPTY_TREE
-
-Recorder = Callable[[cmd.Command, bool], list[Record]]
-"""Has a command carried out; with True, what it caused is on disk when it returns."""
 
 
 class SetAside(Reason):
@@ -37,7 +35,7 @@ class Keeper:
     def __init__(self, judge: Judge, record: Recorder, check: Callable[[ArtifactSpec], tuple[Check, ...]]) -> None:
         self._judge = judge
         self._outputs = judge.outputs
-        self._history = judge.history
+        self._precedents = judge.precedents
         self._record = record
         self._check = check
 
@@ -47,7 +45,7 @@ class Keeper:
         unnamed = []
         for path in paths:
             digest = self._judge.observer.look(path.rstrip("/")).digest
-            if digest not in known and not self._history.names(digest):
+            if digest not in known and not self._precedents.names(digest):
                 unnamed.append(path)
         kept = self._outputs.set_aside(unnamed)
         if kept:
@@ -59,7 +57,19 @@ class Keeper:
         self.preserve(artifact_id, [o.path for o in outputs if o.path])
         return self._outputs.restore(outputs)
 
-    def clear(self, spec: ArtifactSpec) -> None:
+    def make_way(self, spec: ArtifactSpec) -> bool:
+        """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work.
+
+        Whether there was anything at its paths.
+        """
+        paths = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._outputs.root, p))]
+        if paths:
+            self.preserve(spec.id, paths)
+        if paths or any(path.endswith("/") for path in spec.produces):
+            self._clear(spec)
+        return bool(paths)
+
+    def _clear(self, spec: ArtifactSpec) -> None:
         """Before a recipe begins: folders are emptied, and what an unfinished attempt left is taken away.
 
         A file that is its newest output stays where it is until the recipe replaces it.
@@ -74,10 +84,10 @@ class Keeper:
 
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""
-        if not self._history.any():
+        if not self._precedents.any():
             return ""
         fp = self._judge.made_from(artifact_id)
-        for earlier in self._history.earlier(reuse_key(fp)):
+        for earlier in self._precedents.earlier(reuse_key(fp)):
             if self._is_turned_down(artifact_id, earlier.outputs):
                 continue
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
 
 from headway.core.fingerprint import MOVED
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Completion
+from headway.core.state import Completion, Fingerprint
 from headway.engine.judge import Judge
 from headway.engine.making import Task
 from headway.engine.sources import redirects_to
@@ -40,6 +42,19 @@ def changed_meanwhile(judge: Judge, task: Task, before: Completion | None) -> tu
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path
     return dict(sorted(moved.items())), sorted(wrote)
+
+
+def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wrote: Collection[str]) -> Fingerprint:
+    """What an artifact was made from, with what changed meanwhile marked: whatever it is now, it is not that."""
+    if not moved and not wrote:
+        return fp
+    return msgspec.structs.replace(
+        fp,
+        sources={p: MOVED if p in moved else d for p, d in fp.sources.items() if p not in wrote},
+        inputs={r: MOVED if moved.get(r) else d for r, d in fp.inputs.items()},
+        templates={t: MOVED if moved.get(t) else d for t, d in fp.templates.items()},
+        before={p: MOVED if p in spec.reads and moved.get(p) else d for p, d in fp.before.items()},
+    )
 
 
 def moved_inputs(judge: Judge, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:

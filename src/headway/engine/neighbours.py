@@ -88,8 +88,8 @@ def judge_of(
 ) -> Judge:
     """The judge of a plan of another project, by the files and the code of that project."""
     from headway.engine.formerly import Formerly
-    from headway.engine.history import History
     from headway.engine.judge import Judge
+    from headway.engine.precedents import Precedents
     from headway.files.cache import Cache
     from headway.files.observe import Observer
     from headway.files.outputs import Outputs
@@ -101,7 +101,7 @@ def judge_of(
         state,
         root=there.root,
         outputs=Outputs(there.root, there.store.blobs, observer),
-        history=History(there.store, cache, writable=False),
+        precedents=Precedents(there.store, cache, writable=False),
         environ=environ,
         boot=boot,
         formerly=Formerly(there.store.folder(state.plan_id), state),

@@ -66,13 +66,16 @@ def as_patch(answer: Any, state: State) -> Patch | None:
 
 
 def difference(state: State, wanted: PlanSpec) -> Patch:
-    """The patch that makes the plan what is wanted. Of settings that it does not mention at all, nothing changes."""
+    """The patch that makes the plan what is wanted. Of settings that it does not mention at all, nothing changes.
+
+    Artifacts of pipelines are no plan's own: they come and go with their units.
+    """
     _refuse_profile(state, wanted.profile)
     specs = {spec.id: spec for spec in wanted.artifacts}
     return Patch(
         add=tuple(spec for a, spec in specs.items() if a not in state.artifacts),
         update=tuple(spec for a, spec in specs.items() if a in state.artifacts and state.artifacts[a] != spec),
-        remove=tuple(a for a in state.artifacts if a not in specs),
+        remove=tuple(a for a, spec in state.artifacts.items() if a not in specs and not spec.pipeline),
         goal=wanted.goal,
         settings=wanted.settings if wanted.settings not in (Settings(), state.settings) else None,
     )

@@ -89,6 +89,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 0
     question: Question | None = None
     warning: str = ""
+    known: tuple[dict[str, Any], ...] = ()
+    """What is known from before that bears on the goal: kind, text and source of each line."""
 
     @property
     def estimated_tokens(self) -> int:
@@ -121,6 +123,17 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.kept)
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether a run would do anything before somebody has decided, claimed or said something."""
+        stuck: set[str] = set()
+        for artifact_id, item in self.items.items():  # by wave: what it requires comes first
+            if item.action not in ("make", "restore", "reuse") or not stuck.isdisjoint(
+                self.graph[artifact_id].requires
+            ):
+                stuck.add(artifact_id)
+        return len(stuck) < len(self.items)
+
+    @property
     def savings_percent(self) -> float:
         """Kept, of all that a full rebuild would make. With nothing to make, all of it is saved."""
         total = len(self.items) + len(self.kept)
@@ -148,6 +161,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
             "goal": self.goal,
             "stale": {a: r.to_dict() for a, r in self.stale.items()},
             "kept": len(self.kept),
+            "known": list(self.known),
             "waves": [w for w in ([a for a in wave if a in self.items] for wave in self.waves) if w],
             "artifacts": {a: item.to_dict() for a, item in self.items.items()},
             "skip": {a: self.hashes.get(a, "") for a in self.kept},
@@ -252,9 +266,9 @@ def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     known = reason.code != "requirement_stale" and all(
         judge.reasons[r].fresh or judge.reasons[r].code in RESTORABLE for r in spec.requires if r in judge.reasons
     )
-    if not known or artifact_id in judge.forced or spec.effects or not judge.history.any():
+    if not known or artifact_id in judge.forced or spec.effects or not judge.precedents.any():
         return "make"
-    earlier = judge.history.earlier(reuse_key(judge.made_from(artifact_id)))
+    earlier = judge.precedents.earlier(reuse_key(judge.made_from(artifact_id)))
     return "reuse" if any(all(map(judge.outputs.is_stored, e.outputs)) for e in earlier) else "make"
 
 

@@ -108,7 +108,7 @@ def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]
 def _undecided(judge: Judge, candidates: list[str]) -> list[str]:
     """Those that would have to be made: where an earlier completion with the template as it is can be taken over,
     there is nothing to decide, and what follows from it is looked at in turn."""
-    if not candidates or not judge.history.any():
+    if not candidates or not judge.precedents.any():
         return candidates
     wanted = set(candidates)
     foreseen: dict[str, tuple[Output, ...] | None] = {}
@@ -141,7 +141,7 @@ def _foresee(
             return None
         before.update({output.path: output.digest for output in outputs if output.path == path})
     key = reuse_key(msgspec.structs.replace(fp, inputs=inputs, before=before))
-    for earlier in judge.history.earlier(key):
+    for earlier in judge.precedents.earlier(key):
         if all(map(judge.outputs.readable, earlier.outputs)):
             return earlier.outputs
     return None

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway import stamp
+from headway.calm import calmly
 from headway.core.commands import ExpandUnits
-from headway.core.decide import decide
-from headway.core.events import Record
-from headway.core.evolve import apply
 from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
-from headway.core.nearest import Nearest
-from headway.core.pipelines import units_id
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import neighbours, prompts, scheduler_lock, stamping
+from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
 from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
 from headway.engine.formerly import Formerly
-from headway.engine.gc import sweep
-from headway.engine.growth import Growth
-from headway.engine.history import History
+from headway.engine.gc import free_space
+from headway.engine.growth import Growth, foresee
 from headway.engine.judge import Judge
 from headway.engine.neighbours import Neighbour
+from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
-from headway.engine.shared import Shared
+from headway.engine.selecting import forced_by, resolve, selected_by
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.cache import Cache
 from headway.files.observe import Observer
@@ -128,7 +123,9 @@ class Session:
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
         execution, due = self._foreseen(execution) if at is None else (execution, [])
-        judged = self._judged(execution, options or Options(), functions, writable=writable, just=just)
+        judged = self._judged(
+            execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
+        )
         judged = judged._replace(due=tuple(due))
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
@@ -142,18 +139,7 @@ class Session:
 
     def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
         """The plan as it will be once its pipelines are expanded, and what expands them."""
-        state = execution.state
-        if not state.settings.pipelines and not state.units:
-            return execution, []
-        due = self._growth(Outputs(self.root, self.store.blobs, Observer(self.root))).due(state)
-        if not due:
-            return execution, []
-        state, (seq, hash_) = state.copy(), execution.position
-        for command in due:
-            events = decide(state, command)
-            for event in events if isinstance(events, list) else ():
-                state = apply(state, Record(seq, state.updated_at, self.by, event, hash_, hash_))
-        return SavedExecution(state, execution.position), due
+        return foresee(execution, Outputs(self.root, self.store.blobs, Observer(self.root)), by=self.by)
 
     def _ask_about_prompts(self, judged: Judged, call: Call) -> RunResult | None:
         """A prompt that changed before the plan was finished is the user's to decide about, before anything is made."""
@@ -186,11 +172,15 @@ class Session:
         writable: bool,
         observer: Observer | None = None,
         just: Sequence[str] = (),
+        trusting: bool = False,
     ) -> Judged:
+        """`trusting` a stamp: where it names all but some files as they are, only what these reach is judged."""
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
-        seen = observer or Observer(self.root, cache.stats())
+        standing = self._standing(execution, options, functions) if trusting else None
+        concerned = stamping.concerned(execution.state, standing.changed) if standing is not None else None
+        seen = observer or Observer(self.root, cache.stats() if concerned is None else {})
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
-        history = History(self.store, cache, writable=writable)
+        precedents = Precedents(self.store, cache, writable=writable)
         boot = scheduler_lock.boot_id()
 
         def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
@@ -198,7 +188,7 @@ class Session:
                 state,
                 root=self.root,
                 outputs=outputs,
-                history=history,
+                precedents=precedents,
                 environ=self.environ,
                 boot=boot,
                 functions=own,
@@ -212,10 +202,24 @@ class Session:
         abroad = Abroad(self.store, judge_of, neighbour_of)
         outputs.borrowed = abroad.texts
         judge = judge_of(execution.state, functions)
-        selected = self.selected(execution.state, options, judge.shared)
-        judge.forced = self.forced(execution.state, options, selected)
-        judge.all(just)
+        selected = selected_by(execution.state, options, judge.shared)
+        judge.forced = forced_by(execution.state, options, selected)
+        if standing is None or concerned is None:
+            judge.all(just)
+        else:
+            seen.entries.update(cache.stats(judge.behind(concerned)))
+            judge.only(standing)
         return Judged(execution, judge, selected)
+
+    def _standing(
+        self, execution: SavedExecution, options: Options, functions: Mapping[str, Function] | None
+    ) -> stamping.Standing | None:
+        """What the last stamp says of the plan, for a run that makes nothing anew without need."""
+        if options.rerun or options.rerun_from or options.rerun_all:
+            return None
+        return stamping.standing(
+            execution.state, functions or {}, position=execution.position, root=self.root, environ=self.environ
+        )
 
     def _largest(self, state: State) -> int:
         """Outputs above this size are hashed, not stored: by whoever made this session, by the plan, or as ever."""
@@ -260,7 +264,8 @@ class Session:
                 return refused
             scheduler_lock.take(lock, plan_id)
         try:
-            result = self._run_locked(folder, judged, call, lock)
+            with calmly():
+                result = self._run_locked(folder, judged, call, lock)
         finally:
             lock.release()
         if result.ended is not None:
@@ -326,12 +331,16 @@ class Session:
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             run.result.gone += [a for command in due for a in command.removed]
+            failed = dict(state.failed)
             try:
                 with listening():
                     result = run.go()
             finally:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)
+            if failed and writer.state is not None:
+                learned = list(lessons.lessons(folder, failed, writer.state))
+                writer.execute_all(learned, by=lessons.BY, wait=False)
             writer.sync()
             position = writer.position
             if state.settings.notify:
@@ -340,7 +349,7 @@ class Session:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
-                sweep(self.store)
+                free_space(self.store)
         return result
 
     def _run(
@@ -366,7 +375,7 @@ class Session:
             selected=judged.selected,
             reporter=call.reporter,
             function=self._loader(call.functions),
-            select=lambda state: self.selected(state, call.options),
+            select=lambda state: selected_by(state, call.options),
             loop=call.loop,
             stop=call.stop,
             show=show,
@@ -381,7 +390,7 @@ class Session:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
         judged = self.judge(plan_id)
         state = judged.execution.state
-        wanted = set(self.resolve(state, words))
+        wanted = set(resolve(state, words))
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
         if everything and not wanted:
@@ -473,84 +482,9 @@ class Session:
         if problems:
             raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
 
-    def selected(self, state: State, options: Options, shared: Shared | None = None) -> set[str]:
-        """The artifacts that this run is about: all, or targets and whatever they build on."""
-        words = (*options.targets, *options.until)
-        if not words:
-            return set(state.artifacts)
-        graph = ArtifactGraph.over(state.artifacts)
-        chains = shared or Shared(graph)
-        found = set(graph.below(self._named(state, words)))
-        while more := {stage for a in found for stage in chains.after(a)} - found:
-            found |= set(graph.below(more))
-        return found
-
-    def _named(self, state: State, words: Sequence[str]) -> list[str]:
-        """What words name. While it is open which units there are, a word may name one that is yet to come."""
-        sources = [p.name for p in state.settings.pipelines if p.units.source]
-        open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
-        if not open_:
-            return self.resolve(state, words)
-        found: list[str] = []
-        for word in words:
-            try:
-                found += self.resolve(state, [word])
-            except UsageError:
-                found += [a for a in open_ if a in state.artifacts]
-        return found
-
-    def forced(self, state: State, options: Options, selected: set[str]) -> set[str]:
-        """The artifacts that are to be made anew whatever there is."""
-        wanted = set(self.resolve(state, options.targets)) if options.targets else selected
-        if options.rerun_all:
-            return set(selected)
-        forced = set(self.resolve(state, options.rerun))
-        for word in options.rerun_from:
-            phase = self._phase(state, word)
-            start = [a for a in phase if a in wanted] if phase else self.resolve(state, [word])
-            forced |= set(ArtifactGraph.over(state.artifacts).above(start))
-        return {a for a in forced & selected if not state.artifacts[a].gathers}
-
-    def _phase(self, state: State, word: str) -> list[str]:
-        """The artifacts of a phase that a word names; an id of that name counts first."""
-        named = [p.name for p in state.settings.pipelines if p.phase(word) is not None]
-        if word in state.artifacts or not named:
-            return []
-        if len(named) > 1:
-            raise UsageError(
-                f"{word} is a phase of several pipelines",
-                facts={"pipelines": ", ".join(named)},
-                hint=f"name artifacts: --rerun-from '*/{word}' with targets of one of them",
-                code="phase.which",
-            )
-        return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
-
     def resolve(self, state: State, words: Sequence[str]) -> list[str]:
         """Artifacts that words name: ids, patterns of ids, or output paths."""
-        found: list[str] = []
-        for word in words:
-            if word in state.artifacts:
-                found.append(word)
-                continue
-            of_unit = [a for a, s in state.artifacts.items() if word in (s.unit, s.pipeline)] if state.units else []
-            if of_unit and word:
-                found += of_unit
-                continue
-            path = os.path.normpath(word)
-            matches = [a for a in state.artifacts if fnmatch.fnmatchcase(a, word)] if set(word) & set("*?[") else []
-            matches = matches or [
-                a for a, s in state.artifacts.items() if path in (os.path.normpath(p) for p in s.produces)
-            ]
-            if not matches:
-                near = Nearest(list(state.artifacts)).of(word)
-                raise UsageError(
-                    f"Plan {state.plan_id} has no artifact {word}",
-                    facts={"did you mean": near} if near else {},
-                    hint="headway status lists them; a goal has a blank in it",
-                    code="artifact.unknown",
-                )
-            found += matches
-        return found
+        return resolve(state, words)
 
     def _loader(self, functions: Mapping[str, Function] | None) -> Callable[[ArtifactSpec], Function]:
         given = functions or {}

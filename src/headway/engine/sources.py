@@ -84,6 +84,11 @@ class Sources:
             self._digests.pop(path, None)
             self._there.pop(path, None)
 
+    def forget_all(self) -> None:
+        """Look at everything anew."""
+        self._digests.clear()
+        self._there.clear()
+
     def forget_words(self) -> None:
         """Files may have appeared where words name them."""
         self._there.clear()

@@ -6,8 +6,8 @@ import hashlib
 import marshal
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -15,11 +15,13 @@ from headway import stamp
 from headway.core.approval import is_open
 from headway.core.paths import is_glob
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Position
-from headway.engine.judge import Judge
+from headway.core.state import Position, State
 from headway.engine.result import RunResult
 from headway.files.observe import RACY_NS
 from headway.version import VERSION
+
+if TYPE_CHECKING:
+    from headway.engine.judge import Judge
 
 TAIL = 36
 PLAN_FILES = (".yaml", ".yml", ".json")
@@ -38,14 +40,11 @@ def leave(
     environ: Mapping[str, str],
 ) -> bool:
     """Leave a stamp if nothing is open and nothing is in doubt; whether one was left."""
-    state = judge.state
-    if state.proposal is None or not _all_is_well(judge):
+    state, before = judge.state, judge.standing
+    identity = _identity(state, judge.functions, root) if _all_is_well(judge) else None
+    if identity is None or state.proposal is None:
         return False
-    made = built(state.proposal.source, state.artifacts.values(), judge.functions) if judge.functions else ""
-    is_file = not judge.functions and os.path.splitext(state.proposal.path)[1] in PLAN_FILES
-    plan = state.proposal.path if is_file else name_of(state.proposal.path, state.plan_id)
-    if not made and not (is_file and os.path.isfile(os.path.join(root, plan))):
-        return False
+    plan, made = identity
     abroad = judge.abroad
     if abroad is not None and abroad.leaves_the_project:  # too much over there would have to be named
         stamp.forget(home, plan)
@@ -55,19 +54,26 @@ def leave(
     ends = {path: _end(path) for path in (ledger, *(os.path.join(plans, p, "ledger.jsonl") for p in others))}
     if abroad is not None and [size for size, _ in list(ends.values())[1:]] != [abroad.sizes[p] for p in others]:
         return False  # another plan has moved since it was judged
-    parts = [Part(judge, list(state.artifacts)), *others.values()]
+    parts = [Part(judge, list(state.artifacts) if before is None else judge.order), *others.values()]
     folders = {name: found for part in parts for name, found in _folders(part, root).items()}
-    absent = [path for part in parts for path in (*part.judge.absent_words(), *part.judge.code.absent)]
+    absent = {path for part in parts for path in (*part.judge.absent_words(), *part.judge.code.absent)}
+    absent |= {path for path in CONFIGS if not os.path.lexists(os.path.join(root, path))}
+    if before is not None:
+        folders, absent = before.folders | folders, absent | before.absent
     appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
     changed = appeared or any(map(_sources_changed, parts))
-    named = {path: digest for part in parts for path, digest in _files(part, root).items()}
-    if is_file:
-        named[plan] = state.proposal.source
-    files = None if changed else _settled(judge, named)
-    if files is None or position.hash.encode() not in ends[ledger][1]:
+    apart = {path: digest for part in parts for path, digest in _apart(part, root).items()}
+    if not made:
+        apart[plan] = state.proposal.source
+    named = {path: digest for part in parts for path, digest in _files(part).items()}
+    files = None if changed else _settled(judge, named | apart)
+    if files is None or position.hash.encode() not in ends[ledger][1] or not _is_all(judge, files):
         stamp.forget(home, plan)
         return False
-    names = {name for part in parts for name in _variables(part)}
+    env = {name: environ.get(name) for part in parts for name in _variables(part)}
+    if before is not None:
+        files, env = before.untouched | files, before.env | env
+        apart |= dict.fromkeys(before.apart, "")
     stamp.write(
         home,
         plan,
@@ -75,13 +81,86 @@ def leave(
         text=text,
         document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
         ledgers=[(os.path.relpath(path, root), *end) for path, end in ends.items()],
-        env={name: environ.get(name) for name in names},
+        env=env,
         files=files,
         folders=folders,
-        absent=[*absent, *(p for p in CONFIGS if not os.path.lexists(os.path.join(root, p)))],
+        absent=sorted(absent),
+        apart=apart,
         built=made,
     )
     return True
+
+
+class Standing(NamedTuple):
+    """A stamp that would hold but for some files: what it names, and these."""
+
+    changed: frozenset[str]
+    files: Mapping[str, tuple[int, int, int, int]]
+    folders: dict[str, tuple[int, int, int]]
+    absent: frozenset[str]
+    env: dict[str, str | None]
+    apart: tuple[str, ...]
+
+    @property
+    def untouched(self) -> dict[str, tuple[int, int, int, int]]:
+        """The files that are what they were."""
+        return {path: found for path, found in self.files.items() if path not in self.changed}
+
+
+def standing(
+    state: State,
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    position: Position,
+    root: str,
+    environ: Mapping[str, str],
+) -> Standing | None:
+    """What a stamp says of this very state in which some files have changed; None if it says nothing of it."""
+    identity = _identity(state, functions, root)
+    found = stamp.changes(root, identity[0], VERSION, environ, built=identity[1]) if identity is not None else None
+    if found is None:
+        return None
+    changed, known = found
+    if len(known["ledgers"]) > 1 or position.hash.encode() not in known["ledgers"][0][2]:
+        return None  # it is about other plans as well, or about another time
+    return Standing(changed, known["files"], known["folders"], frozenset(known["absent"]), known["env"], known["apart"])
+
+
+def concerned(state: State, changed: Collection[str]) -> set[str] | None:
+    """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
+    found: set[str] = set()
+    strange = set(changed)
+    for artifact_id, done in state.completed.items():
+        fp = done.fp
+        paths = {o.path for o in done.outputs if o.path in changed}
+        paths |= {p for p in (*fp.sources, *fp.before) if p in changed}
+        if fp.templates:
+            paths |= {p for label in fp.templates if (p := label.partition(": ")[2] or label) in changed}
+        if paths:
+            found.add(artifact_id)
+            strange -= paths
+    return None if strange else found
+
+
+def _is_all(judge: Judge, files: Mapping[str, tuple[int, int, int, int]]) -> bool:
+    """Whether what has changed by now concerns only artifacts that were judged."""
+    before = judge.standing
+    if before is None:
+        return True
+    who = concerned(judge.state, {path for path, found in files.items() if before.files.get(path) != found})
+    return who is not None and who.issubset(judge.order)
+
+
+def _identity(state: State, functions: Mapping[str, Callable[..., Any]], root: str) -> tuple[str, str] | None:
+    """The name of a plan's stamp, and for one that Python code builds what it built; None if it can have none."""
+    if state.proposal is None:
+        return None
+    source, path = state.proposal.source, state.proposal.path
+    if functions:
+        made = built(source, state.artifacts.values(), functions)
+        return (name_of(path, state.plan_id), made) if made else None
+    is_file = os.path.splitext(path)[1] in PLAN_FILES and os.path.isfile(os.path.join(root, path))
+    return (path, "") if is_file else None
 
 
 class Part(NamedTuple):
@@ -147,10 +226,15 @@ def _sources_changed(part: Part) -> bool:
     )
 
 
-def _files(part: Part, root: str) -> dict[str, str]:
-    """Every file that the verdict depended on, with the digest that it had then ("" for whatever it had)."""
-    judge = part.judge
+def _apart(part: Part, root: str) -> dict[str, str]:
+    """Files that no artifact reads or leaves, but that say how they are made: code and configuration."""
     found = {config: "" for config in CONFIGS if os.path.isfile(os.path.join(root, config))}
+    return found | {os.path.relpath(path, root): digest for path, digest in part.judge.code.files.items()}
+
+
+def _files(part: Part) -> dict[str, str]:
+    """Every file that artifacts read or left, with the digest that it had then ("" for whatever it had)."""
+    judge, found = part.judge, dict[str, str]()
     for artifact_id in part.ids:
         for output in judge.recorded(artifact_id):
             if output.kind == "tree":
@@ -162,7 +246,6 @@ def _files(part: Part, root: str) -> dict[str, str]:
         spec = judge.state.artifacts.get(artifact_id)
         if spec is not None and spec.templates:
             found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
-    found |= {os.path.relpath(path, root): digest for path, digest in judge.code.files.items()}
     return found
 
 

@@ -146,7 +146,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     state, spec = judged.execution.state, judged.execution.state.artifacts[artifact_id]
     lacking = missing(state, artifact_id)
     people = {gate.name for gate in spec.gates if gate.kind != "check"}
-    words = [lack for lack in lacking if lack.kind == "approval" or lack.name in people]
+    words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
     if artifact_id in state.failed or artifact_id in blockers:

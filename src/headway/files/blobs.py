@@ -22,10 +22,10 @@ from headway.disk import REAL, Disk, make_folders, sync_folders, write_all, writ
 from headway.errors import BlobDamaged, StorageFailed, TryLater
 
 MANY_PACKS = 40
-"""So many writers later it is time to sweep: each of them left a pack."""
+"""So many writers later it is time to free space: each of them left a pack."""
 
 LOCK = "lock"
-"""Writers share it; whoever sweeps has it alone."""
+"""Writers share it; whoever frees space has it alone."""
 
 LARGE = 256 * 1024
 """From this size on a blob is a file of its own: copying it into a pack would gain nothing."""
@@ -49,8 +49,8 @@ class Place(NamedTuple):
     size: int
 
 
-class Swept(NamedTuple):
-    """What sweeping kept and freed."""
+class Freed(NamedTuple):
+    """What was kept and what was freed."""
 
     kept: int
     freed: int
@@ -121,14 +121,14 @@ class Blobs:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are so many packs that sweeping is due."""
+        """Whether there are so many packs that freeing space is due."""
         return len(self._packs()) >= MANY_PACKS
 
-    def sweep(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Swept:
+    def free(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Freed:
         """Delete every blob that is not needed. Not while anybody writes: what they found here must stay."""
         self.close()
         if not os.path.isdir(self.folder):
-            return Swept(0, 0, 0)
+            return Freed(0, 0, 0)
         with self._alone():
             live = needed()
             self._forget()
@@ -139,7 +139,7 @@ class Blobs:
                 self._forget()
             self._sound.clear()
             total = sum(1 for _ in self.names()) - (len(dead) if dry_run else 0)
-        return Swept(total, len(dead), sum(dead.values()))
+        return Freed(total, len(dead), sum(dead.values()))
 
     def _drop(self, dead: Collection[str]) -> None:
         """Write what is kept into one pack, durably, before the old ones go."""
@@ -174,13 +174,13 @@ class Blobs:
             os.close(fd)
 
     def _take_share(self) -> None:
-        """As long as this process writes, nobody sweeps."""
+        """As long as this process writes, nobody frees space."""
         try:
             make_folders(self._disk, self.folder)
             fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise _refused(error) from error
-        with suppress(OSError):  # a file system without locks: then sweeping is the user's own risk
+        with suppress(OSError):  # a file system without locks: then freeing space is the user's own risk
             fcntl.flock(fd, fcntl.LOCK_SH)
         self._share = fd
         self._forget()

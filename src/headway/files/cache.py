@@ -5,9 +5,10 @@ Derived from files and ledgers. A cache that cannot be read or written is as goo
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -40,9 +41,14 @@ class Cache:
         self._db: sqlite3.Connection | None = None
         self._broken = False
 
-    def stats(self) -> dict[str, Entry]:
-        """The whole stat cache."""
-        rows = self._rows("SELECT path, size, mtime, ctime, inode, digest, kind, at FROM stats")
+    def stats(self, paths: Collection[str] | None = None) -> dict[str, Entry]:
+        """The stat cache: all of it, or what it has of these paths."""
+        columns = "path, size, mtime, ctime, inode, digest, kind, at"
+        if paths is None:
+            rows = self._rows(f"SELECT {columns} FROM stats")
+        else:
+            wanted = json.dumps([path for path in paths if is_text(path)])
+            rows = self._rows(f"SELECT {columns} FROM stats WHERE path IN (SELECT value FROM json_each(?))", wanted)
         return {path: Entry(Stat(s, m, c, i), digest, kind, at) for path, s, m, c, i, digest, kind, at in rows}
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:

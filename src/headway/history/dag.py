@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from headway.core import events as ev
 from headway.core.state import Output
-from headway.errors import DamageError, FormatTooNew, HeadwayError, NotFound
+from headway.errors import DamageError, FormatTooNew, HeadwayError, LedgerDamaged, NotFound
 from headway.files.cache import Cache
 from headway.files.identity import read_identity
 from headway.files.observe import Observer
@@ -363,7 +363,8 @@ class Dag:
         return index
 
     def goal(self, goal_id: str) -> GoalDetail:
-        """A goal with its tasks: from its file while that is what its ledger says, else from the ledger."""
+        """A goal with its tasks: from its file while that is what its ledger says, else from the ledger. One whose
+        ledger is damaged is shown as it was last known, with its problem."""
         size = self._ledger_size(goal_id)
         try:
             written = self.folder.read_goal(goal_id)
@@ -373,7 +374,10 @@ class Dag:
             written = None
         if written is not None and written.size == size and (not written.open_run or written.crash_recovery):
             return written
-        found = self._look(goal_id) if size or written is None else written
+        try:
+            found = self._look(goal_id) if size or written is None else written
+        except LedgerDamaged as error:
+            found = self._salvaged(goal_id, error)
         if found is None:
             near = _nearest(goal_id, [e.id for e in self.index().goals])
             raise NotFound(

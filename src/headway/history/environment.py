@@ -106,14 +106,16 @@ class Environment:
             self._checked = stat
 
     def _look(self, path: str, *, registered: bool) -> Seen:
+        if not os.path.isdir(path):
+            self._workspaces.pop(path, None)
+            return Seen(path, registered, None, "is not there; it comes back when it returns")
         try:
             workspace = self._workspaces.get(path) or Workspace(path, by=self.by, notice=self._notice)
             self._workspaces[path] = workspace
             return Seen(path, registered, workspace.index())
         except (HeadwayError, OSError) as error:
             what = error.message if isinstance(error, HeadwayError) else error.strerror or str(error)
-            gone = not os.path.isdir(path)
-            return Seen(path, registered, None, "is not there; it comes back when it returns" if gone else what)
+            return Seen(path, registered, None, what)
 
     # Writing.
 

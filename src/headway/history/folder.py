@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -211,6 +212,20 @@ class DagFolder:
         for name in names:
             plan_id, _, pid = name.rpartition("@")
             yield (name, plan_id, int(pid)) if plan_id and pid.isdecimal() else (name, name, 0)
+
+    def damage(self) -> Iterator[DamageError | FormatTooNew]:
+        """Every file that cannot be believed. Half a last edge line is not there yet, and no damage."""
+        reads: dict[str, Callable[[], object]] = {"index": self.read_index, "manifest": self.read_manifest}
+        reads |= {goal_id: partial(self.read_goal, goal_id) for goal_id in self.goal_ids()}
+        for read in reads.values():
+            try:
+                read()
+            except (DamageError, FormatTooNew) as error:
+                yield error
+        try:
+            self.read_edges()
+        except EdgeLogDamaged:
+            yield _damaged("edges.jsonl", "a line of it is no edge")
 
     # Helpers of the above.
 

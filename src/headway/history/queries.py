@@ -187,6 +187,7 @@ def _touched(place: Place) -> dict[str, Any]:
         "artifact": place.task.id,
         "status": place.task.status,
         "produces": place.task.produces,
+        "how": place.task.how,
         "ms": place.task.ms,
     }
 
@@ -253,12 +254,22 @@ def _origin(dag: Dag, place: Place, observer: Observer) -> dict[str, Any]:
     found["recipe"] = _recipe(state.artifacts[task.id], done)
     if done is not None:
         found["model"] = done.tier or None
+        found["prompt"] = _prompt(dag, done.prompt)
         found["inputs"], found["sources"] = done.fp.inputs, done.fp.sources
         found["by"] = done.by
         history = list(_completions(dag, goal.id, task.id))
         found["completions"] = history
         found["run"] = next((entry["run"] for entry in reversed(history) if entry["seq"] == done.seq), None)
     return found
+
+
+def _prompt(dag: Dag, name: str) -> dict[str, Any] | None:
+    """What it was made with, as it was given; without its text where the blob is gone."""
+    if not name:
+        return None
+    with suppress(HeadwayError):
+        return {"digest": name, "text": dag.store.blobs.get(name).decode("utf-8", "replace")}
+    return {"digest": name, "text": None}
 
 
 def _standing(task: Task, observer: Observer) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -61,7 +62,7 @@ class Shelf:
     def __enter__(self) -> Shelf:
         if os.path.exists(self._path):
             try:
-                self._db = sqlite3.connect(f"file:{_quoted(self._path)}?mode=ro", uri=True, isolation_level=None)
+                self._db = sqlite3.connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True, isolation_level=None)
                 if not _is_ours(self._db):
                     self._close()
             except sqlite3.Error:
@@ -177,9 +178,3 @@ def _prepare(db: sqlite3.Connection) -> None:
 def _is_ours(db: sqlite3.Connection) -> bool:
     there = db.execute("SELECT 1 FROM sqlite_master WHERE name='ws_meta'").fetchone()
     return there is not None and db.execute("SELECT value FROM ws_meta WHERE name='schema'").fetchone() == (SCHEMA,)
-
-
-def _quoted(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(os.path.abspath(path))

@@ -58,7 +58,7 @@ def write(disk: Disk, folder: str, executions: Sequence[SavedExecution], current
     plans = os.path.join(folder, PLANS)
     files = {os.path.join(plans, f"{e.plan_id}.yaml"): document(e) for e in executions}
     task = next(e for e in executions if e.plan_id == current)
-    files[os.path.join(folder, TASK)] = {"task": task.goal, "planId": task.plan_id, "status": _plan_status(task.state)}
+    files[os.path.join(folder, TASK)] = _task(task.state)
     for file in files:
         if os.path.lexists(file) and not _is_ours(file):
             raise DecisionNeeded(
@@ -72,6 +72,21 @@ def write(disk: Disk, folder: str, executions: Sequence[SavedExecution], current
         data = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100).encode()
         write_file(disk, file, [data], durable=True)
     return list(files)
+
+
+def _task(state: State) -> dict[str, Any]:
+    """The current task: its plan's, and what its own file said besides, as long as the plan is about the same."""
+    found = {"task": state.goal, "planId": state.plan_id, "status": _plan_status(state)}
+    kept = state.settings.metadata.get(NAME)
+    said = kept.get(TASK) if isinstance(kept, dict) else None
+    if not isinstance(said, dict) or not isinstance(said.get("given"), dict):
+        return found
+    of = said.get("of")
+    return found | {
+        name: v
+        for name, v in said["given"].items()
+        if not isinstance(of, dict) or name not in of or of[name] == found[name]
+    }
 
 
 def document(execution: SavedExecution) -> dict[str, Any]:
@@ -155,7 +170,8 @@ def _previous(state: State) -> str:
 
 def read(path: str) -> SavedExecution:
     """A plan file of this form, or the folder whose current task names one. All of it is valid, or none is read."""
-    file = _named(path) if os.path.isdir(path) else path
+    task = _load(os.path.join(path, TASK)) if os.path.isdir(path) else {}
+    file = _named(path) if task else path
     given = _load(file)
     embedded = given.pop("headway", None)
     state = _state(given)
@@ -165,7 +181,21 @@ def read(path: str) -> SavedExecution:
     serious = [p for p in problems if p.code in ("plan.cycle", "plan.self", "plan.id")]
     if serious:
         raise _wrong(file, str(serious[0]))
-    return SavedExecution(state, Position(0, START))
+    return SavedExecution(_with_task(state, task), Position(0, START))
+
+
+def _with_task(state: State, task: Mapping[str, Any]) -> State:
+    """What the current task's file says otherwise than its plan: it need not be the same in words."""
+    derived = {"task": state.goal, "planId": state.plan_id, "status": _plan_status(state)}
+    rest = {name: value for name, value in task.items() if derived.get(name, _NONE) != value}
+    if not rest:
+        return state
+    metadata = dict(state.settings.metadata)
+    kept = metadata.get(NAME)
+    of = {name: derived[name] for name in rest if name in derived}
+    metadata[NAME] = {**(kept if isinstance(kept, dict) else {}), TASK: {"of": of, "given": rest}}
+    state.settings = msgspec.structs.replace(state.settings, metadata=metadata)
+    return state
 
 
 def read_task(folder: str) -> Task:
@@ -363,6 +393,11 @@ def _comparable(state: State) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(_portable(state))
     for name in ("updated_at", "uncertain", "milestones"):
         plain.pop(name, None)
+    metadata = plain["settings"].get("metadata", {})
+    if isinstance(metadata.get(NAME), dict):  # the current task has a file of its own
+        metadata[NAME].pop(TASK, None)
+        if not metadata[NAME]:
+            del metadata[NAME]
     for done in plain.get("completed", {}).values():
         done.pop("seq", None)
     for aspect in ("failed", "skipped"):

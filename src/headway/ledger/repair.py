@@ -136,7 +136,8 @@ def _where(gap: Break) -> str:
 
 def _hole_cost(gap: Break) -> str:
     resumes = gap.resumes.seq if gap.resumes else 0
-    gone = f"events {gap.after.seq + 1} to {resumes - 1}" if resumes > gap.after.seq + 1 else "nothing"
+    first, last = gap.after.seq + 1, resumes - 1
+    gone = "nothing" if first > last else f"event {last}" if first == last else f"events {first} to {last}"
     return f"{gone} of the history; the state is unchanged"
 
 

@@ -16,6 +16,7 @@ import msgspec
 from headway.core import events as ev
 from headway.core.fingerprint import reuse_key
 from headway.core.gates import open_gates, rejecting
+from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, Output, State
 from headway.disk import Disk, make_folders, write_file
@@ -97,7 +98,7 @@ def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[st
 
 
 def _newest(state: State, spec: ArtifactSpec) -> Completion | Failure | None:
-    done = state.made.get(spec.id) or state.completed.get(spec.id)
+    done = last_made(state, spec.id)
     failure = state.failed.get(spec.id)
     if done is None or failure is None:
         return done or failure
@@ -153,7 +154,7 @@ def _verdict(state: State, phase: Phase, unit: str, spec: ArtifactSpec) -> dict[
         if whole in state.completed and whole not in state.failed:
             return {"word": "pass", "by": phase.until}
         return {"word": "fail", "by": phase.until} if whole in state.failed else None
-    done = state.made.get(spec.id) or state.completed.get(spec.id)
+    done = last_made(state, spec.id)
     if spec.gates and done is not None:
         evidence = state.evidence.get(spec.id, ())
         word = "fail" if rejecting(spec, evidence, done) else "open" if open_gates(spec, evidence, done) else "pass"

@@ -100,10 +100,10 @@ class PlanFiles:
                 write_file(self._disk, self.path(kind), [rendered[kind.render]], durable=False)
             except OSError as error:
                 left.append(Left(kind.name, f"cannot be written ({error.strerror or error}); no event depends on it"))
-        self._sweep()
+        self._remove_leftovers()
         return left
 
-    def _sweep(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Remove what killed writers left half-written an hour ago or longer: copies of what is derived anyway."""
         for folder in {os.path.dirname(self.path(kind)) for kind in ALL}:
             with suppress(OSError):

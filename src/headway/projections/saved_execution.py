@@ -7,8 +7,9 @@ Read back, the file gives the same state.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -34,10 +35,6 @@ _OPENING = re.compile(
 _STATUSES = get_args(PlanStatus)
 _ELSEWHERE = ("plan_id", "status")
 """Fields of the state that RFC-040's part of the file holds; of the others only what differs from its default."""
-
-
-Plain = Callable[[Any], Any]
-"""How structs become dictionaries and lists."""
 
 
 class Opening(NamedTuple):
@@ -115,7 +112,9 @@ class SavedExecution(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """RFC-040's keys, and `plan` for the rest; in the types that a JSON file gives back."""
-        return _document(self, _as_json)
+        document: dict[str, Any] = msgspec.json.decode(render(self))
+        del document["digest"]
+        return document
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SavedExecution:
@@ -136,16 +135,20 @@ class SavedExecution(msgspec.Struct, frozen=True):
 
 
 def render(execution: SavedExecution) -> bytes:
-    """The bytes of plan.json: the document, led by its own digest."""
-    document = {"digest": _BLANK.decode(), **_document(execution, msgspec.to_builtins)}
-    body = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    """The bytes of plan.json: the document, led by its own digest. What there is of each artifact takes a line."""
+    state, waves = execution.state, execution.graph.waves()
+    body = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
+    body = _filled(body, b'"completed": {', map(_completed_line, state.completed.items()), b"}")
+    body = _filled(body, b'"waves": [', map(_encode, waves), b"]")
+    body = _filled(body, b'"artifacts": {', map(_artifact_line, state.artifacts.values()), b"}")
     return body.replace(_BLANK, codec.digest(body).encode(), 1)
 
 
-def _document(execution: SavedExecution, plain: Plain) -> dict[str, Any]:
+def _frame(execution: SavedExecution, waves: list[list[str]]) -> dict[str, Any]:
+    """The document but for its artifacts, their waves and their completions."""
     state, (seq, hash_) = execution.state, execution.position
-    waves = execution.graph.waves()
     return {
+        "digest": _BLANK.decode(),
         "plan_id": state.plan_id,
         "position": {"seq": seq, "hash": hash_, "seal": _seal(state.plan_id, execution.position)},
         "version": VERSION,
@@ -153,22 +156,55 @@ def _document(execution: SavedExecution, plain: Plain) -> dict[str, Any]:
         "goal_hash": execution.goal_hash,
         "created_at": state.created_at,
         "updated_at": state.updated_at,
-        "graph": {"artifacts": _artifacts_to_dict(state.artifacts, plain), "waves": waves},
+        "graph": {"artifacts": {}, "waves": []},
         "execution": {
             "status": state.status,
-            "completed": _completed_to_dict(state.completed, plain),
+            "completed": {},
             "failed": execution.failed,
             "skipped": execution.skipped,
         },
         "metrics": _metrics(state, waves),
         "execution_profile": profile_to_dict(state.profile),
-        "plan": _rest(state, plain),
+        "plan": _rest(state),
     }
 
 
-def _as_json(value: Any) -> Any:
-    """As it comes back from a file: what is read can then be compared with what would be written."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+def _filled(body: bytes, opening: bytes, lines: Iterable[bytes], closing: bytes) -> bytes:
+    """Put lines between these two. What opens cannot stand in a text before it: a quotation mark is escaped there."""
+    before, _, after = body.partition(opening + closing)
+    inner = b",\n      ".join(lines)
+    return b"".join((before, opening, b"\n      " + inner + b"\n    " if inner else b"", closing, after))
+
+
+def _artifact_line(spec: ArtifactSpec) -> bytes:
+    """All that the spec says, plus RFC-040's keys, which are always present."""
+    said = _encode(spec)[:-1]
+    path = _encode(spec.produces[0]) if spec.produces else b"null"
+    blank = _BLANKS[not spec.description, not spec.contract, not spec.requires, not spec.domain_type]
+    return b'%s: %s,"produces_file":%s%s}' % (_encode(spec.id), said, path, blank)
+
+
+def _completed_line(item: tuple[str, Completion]) -> bytes:
+    """A completion, with RFC-040's names for what has one there."""
+    artifact_id, done = item
+    rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False))
+    return b'%s: {"content_hash":%s,"model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
+        _encode(artifact_id),
+        _encode(content_hash(done)),
+        _encode(done.tier),
+        done.ms,
+        b"true" if done.verified else b"false",
+        rest[1:],
+    )
+
+
+_encode = msgspec.json.Encoder().encode
+_RFC = (b',"description":""', b',"contract":""', b',"requires":[]', b',"domain_type":null')
+_BLANKS = {
+    lacks: b"".join(text for lack, text in zip(lacks, _RFC, strict=True) if lack)
+    for lacks in itertools.product((False, True), repeat=len(_RFC))
+}
+"""RFC-040's keys by whether a spec lacks them."""
 
 
 def profile_to_dict(profile: Profile | None) -> dict[str, Any] | None:
@@ -183,41 +219,11 @@ def content_hash(done: Completion) -> str:
     return codec.digest(msgspec.json.encode(done.outputs))[:16] if done.outputs else ""
 
 
-def _artifacts_to_dict(artifacts: Mapping[str, ArtifactSpec], plain: Plain) -> dict[str, Any]:
-    """All that the specs say, plus RFC-040's keys, which are always present. In bulk: this is most of the file."""
-    return {
-        item["id"]: {
-            "id": item["id"],
-            "description": "",
-            "contract": "",
-            "requires": [],
-            "produces_file": item["produces"][0] if "produces" in item else None,
-            "domain_type": None,
-            **item,
-        }
-        for item in plain(list(artifacts.values()))
-    }
-
-
-def _completed_to_dict(completed: Mapping[str, Completion], plain: Plain) -> dict[str, Any]:
-    items = plain(completed)
-    return {
-        artifact_id: {
-            "content_hash": content_hash(done),
-            "model_tier": (item := items[artifact_id]).pop("tier", ""),
-            "duration_ms": item.pop("ms", 0),
-            "verified": False,
-            **item,
-        }
-        for artifact_id, done in completed.items()
-    }
-
-
-def _rest(state: State, plain: Plain) -> dict[str, Any]:
+def _rest(state: State) -> dict[str, Any]:
     lean = msgspec.structs.replace(
         state, artifacts={}, completed={}, goal="", created_at="", updated_at="", profile=None
     )
-    return {key: value for key, value in plain(lean).items() if key not in _ELSEWHERE}
+    return {key: value for key, value in msgspec.to_builtins(lean).items() if key not in _ELSEWHERE}
 
 
 def _distribution(artifacts: Iterable[ArtifactSpec]) -> dict[str, int]:
@@ -326,7 +332,7 @@ def _plain_rest(execution: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str, Any]:
-    """Undo `_artifacts_to_dict`. A foreign file lists requirements in the order of a set; they are sorted."""
+    """Undo `_artifact_line`. A foreign file lists requirements in the order of a set; they are sorted."""
     found = {}
     for artifact_id, item in given.items():
         plain = {key: value for key, value in item.items() if value is not None}
@@ -342,7 +348,7 @@ def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str
 
 
 def _completion_from_dict(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo `_completed_to_dict`; of a foreign file, what we have a place for."""
+    """Undo `_completed_line`; of a foreign file, what we have a place for."""
     known = {key: value for key, value in item.items() if key in _COMPLETION}
     return {
         "seq": 0,

@@ -70,7 +70,8 @@ def sentence(record: ev.Record) -> str:
         case ev.RunPaused():
             where = f" at {event.artifact}" if event.artifact else ""
             until = f", until {event.until}" if event.until else ""
-            why = f": {_short(event.reason)}" if event.reason not in ("", "paused") else ""
+            said = "somebody has to decide" if event.reason == "refused" else _short(event.reason)
+            why = f": {said}" if event.reason not in ("", "paused") else ""
             return f"run {event.run} paused{where}{why}{until}"
         case ev.RunCompleted() | ev.RunFailed():
             return f"run {event.run} {event.type.removeprefix('run_')}"
@@ -109,10 +110,19 @@ class Story:
         self._runs: list[str] = []
         self._how = ""
         self._done: dict[str, int] = {}
+        self._newest = 0
+
+    def gap(self, record: ev.Record) -> str:
+        """What is missing between the event that was told last and this one, in words; "" where nothing is."""
+        first, last = self._newest + 1, record.seq - 1
+        if not self._newest or first > last:
+            return ""
+        return f"event {last} is gone" if first == last else f"events {first} to {last} are gone"
 
     def tell(self, record: ev.Record) -> str:
         """The next event, in one line."""
         event, said = record.event, sentence(record)
+        self._newest = record.seq
         match event:
             case ev.RunStarted():
                 return self._begin(event, said)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from headway.core.arbiter import (
     ArbiterContext,
     Constraints,
     Entry,
+    Used,
     arbitrate,
     build_arbiter_prompt,
     parse_answer,
@@ -104,6 +107,49 @@ def test_a_role_that_has_had_its_attempts_has_reached_its_limit() -> None:
     state = plan(spec("a"))
     assert arbitrate(context(state, entry("dev", "failure")), known).what == "retry"
     assert arbitrate(context(state, *[entry("dev", "failure")] * 2), known).agent == "boss"
+
+
+def test_who_has_used_up_what_its_role_allows_is_not_chosen_again() -> None:
+    """By attempts or by time: the role's own word for that says who goes on, and where there is none it stops."""
+    ours = {
+        "dev": Role(limits=Limits(iterations=2), next=Transitions(limit="lead")),
+        "lead": Role(limits=Limits(time=60)),
+        "ring": Role(limits=Limits(iterations=1), next=Transitions(limit="ring")),
+    }
+
+    def found(agent: str, claims: bool = False, **used: Used) -> tuple[str, str, str]:
+        state = plan(spec("a", agent=agent))
+        if claims:
+            state.claims["a"] = Claim(seq=3, at="t", by=agent)
+        said = arbitrate(ArbiterContext(task="t", plan=state, used=used), ours)
+        return said.what, said.agent, said.reason
+
+    assert found("dev", dev=Used(iterations=1))[:2] == ("select", "dev")
+    assert found("dev", dev=Used(iterations=2)) == ("select", "lead", "dev has had its 2 attempts")
+    assert found("dev", True, dev=Used(iterations=2))[:2] == ("continue", "dev"), "the second attempt is under way"
+    assert found("lead", True, lead=Used(iterations=1, seconds=59.9))[:2] == ("continue", "lead")
+    said = found("dev", True, dev=Used(iterations=3), lead=Used(seconds=60))
+    assert said == ("stop", "", "lead has had its 60 seconds, and nobody else is named to go on")
+    assert found("ring", ring=Used(iterations=1))[0] == "stop"
+
+
+def test_a_chooser_chooses_among_those_who_may_still_go_on() -> None:
+    """Who has reached a limit is neither in the prompt nor a valid answer; if nobody is left, it stops."""
+    ours = {"a1": Role(limits=Limits(iterations=1)), "a2": Role(), "a3": Role()}
+    state = plan(spec("a"))
+    spent = {"a1": Used(iterations=1)}
+    asked: list[Any] = []
+
+    def choose(prompt: str, names: Sequence[str]) -> str:
+        asked.append((prompt, list(names)))
+        return '{"agent": "a1"}'
+
+    with pytest.raises(DecisionNeeded, match="nothing that can be followed"):
+        arbitrate(ArbiterContext(task="t", plan=state, used=spent), ours, choose=choose)
+    assert (asked[0][1], "a1" in asked[0][0]) == (["a2", "a3"], False)
+    every = {"x1": ours["a1"], "x2": ours["a1"]}
+    used = {name: Used(iterations=1) for name in every}
+    assert arbitrate(ArbiterContext(task="t", plan=state, used=used), every).what == "stop"
 
 
 def test_a_transition_to_complete_does_not_complete_an_open_plan() -> None:

@@ -1,6 +1,6 @@
 """All rules. `decide(state, command)` gives the events that the command causes, or says why it causes none.
 
-Nothing else in Headway allows or forbids a change of a plan. Nothing here changes one: see evolve.py.
+Nothing else in Headway allows or forbids a change of a plan. Nothing here changes one: see evolve/.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from headway.core import events as ev
 from headway.core.decide.base import Events, Rejection, too_long, unknown
 from headway.core.fingerprint import content_digest
 from headway.core.gates import REJECTED, Check, open_gates, rejecting, replaced
-from headway.core.lifecycle import is_done, stage_of
+from headway.core.lifecycle import is_done, last_made, stage_of
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Completion, State, Verdict
 
@@ -120,7 +120,7 @@ def _subject(state: State, artifact_id: str) -> Completion | Rejection:
     """The bytes that a word at a gate is about."""
     if artifact_id not in state.artifacts:
         return unknown(state, [artifact_id])
-    made = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    made = last_made(state, artifact_id)
     if made is not None and artifact_id not in state.claims:
         return made
     return Rejection(

@@ -106,7 +106,7 @@ def change(state: State, command: cmd.ChangePlan) -> Events | Rejection:
     """Change the structure, if nothing forbids it."""
     refusal = _refuse_words(state, command) or _refuse_touching(state, command)
     if refusal is None and command.strict:
-        refusal = _new_problem(state, command)
+        refusal = _refuse_expanded(state, command) or _new_problem(state, command)
     if refusal is not None:
         return refusal
     said: dict[str, Any] = {"reason": command.reason, "version": state.version + 1}
@@ -179,6 +179,20 @@ def _refuse_touching(state: State, command: cmd.ChangePlan) -> Rejection | None:
             hint=f"headway plans edit remove {' '.join(open_[:3])} --unfinished --reason … says that it is given up",
         )
     return None
+
+
+def _refuse_expanded(state: State, command: cmd.ChangePlan) -> Rejection | None:
+    """What comes of a pipeline is changed there: the next expansion would undo it, and say nothing."""
+    named = (*command.remove, *(spec.id for spec in command.update))
+    found = next((state.artifacts[a] for a in named if state.artifacts[a].pipeline), None)
+    if found is None:
+        return None
+    return Rejection(
+        kind="usage",
+        code="plan.expanded",
+        message=f"Artifact {found.id} comes of pipeline {found.pipeline}, and is changed there",
+        hint=f"edit pipeline {found.pipeline} in the plan file; headway skip {found.id} --reason … leaves it out",
+    )
 
 
 def _new_problem(state: State, command: cmd.ChangePlan) -> Rejection | None:

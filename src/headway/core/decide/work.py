@@ -10,7 +10,7 @@ from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
 from headway.core.ids import foreign_name
-from headway.core.lifecycle import allowed, is_done, recorded_status, stage_of
+from headway.core.lifecycle import allowed, is_done, last_made, recorded_status, stage_of
 from headway.core.state import Proposal, State
 
 
@@ -141,7 +141,7 @@ def _is_foreign(state: State, required: str) -> bool:
 
 
 def _newest(state: State, artifact_id: str) -> int:
-    done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+    done = last_made(state, artifact_id)
     return done.seq if done is not None else 0
 
 

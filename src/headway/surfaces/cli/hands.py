@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headway.core.freshness import EDITS
+
 
 def held(claim: Mapping[str, Any]) -> str:
     """Who holds it, and for how long."""
@@ -27,3 +29,40 @@ def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
 def give(lack: Mapping[str, str], where: str) -> str:
     """The command that gives a word; the plan's approval names its plan already."""
     return f"{lack['command']}{where if lack['kind'] == 'gate' else ''}"
+
+
+def still_open(document: Mapping[str, Any]) -> list[str]:
+    """What is not up to date, of a document of `status`."""
+    found = document["artifacts"].items()
+    return [a for a, artifact in found if artifact["freshness"] == "stale" and not artifact.get("gathers")]
+
+
+def leads_on(document: Mapping[str, Any], where: str) -> str:
+    """What is to be done about a plan, in a line that ends with the one command for it. `document`: of `status`."""
+    open_ = still_open(document)
+    artifacts, command = document["artifacts"], document["next"]
+    edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
+    if edited:
+        ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
+        return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
+    number = f"{len(open_)} to make at most"
+    claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
+    if any(not in_hand(artifacts[a]) for a in claimed):
+        return f"{number}. A run is under way: headway log --follow{where}"
+    waiting = [a for a in open_ if artifacts[a]["missing"] and not artifacts[a]["error"]]
+    others = {*claimed, *waiting, *(a for a in open_ if artifacts[a]["reason"]["code"] == "requirement_stale")}
+    if waiting and others.issuperset(open_):
+        return f"{number}. Next: {give(artifacts[waiting[0]]['missing'][0], where)}"
+    if claimed and others.issuperset(open_):
+        first = claimed[0]
+        claim = artifacts[first]["claim"]
+        return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
+    if not open_:
+        return "Everything is up to date."
+    named = "" if " --plan-id " in command else where
+    return f"{number}. Next: {command}{named}"
+
+
+def in_hand(found: Mapping[str, Any]) -> bool:
+    """Somebody has it in hand, and no run."""
+    return found["reason"]["code"] == "in_progress" and found["claim"] is not None and not found["claim"]["run"]

@@ -25,7 +25,6 @@ class Lines:
         self,
         screen: Screen,
         *,
-        verbose: bool = False,
         where: str = "",
         say: Callable[[str], None] | None = None,
         heartbeat: float = HEARTBEAT,
@@ -33,7 +32,6 @@ class Lines:
     ) -> None:
         self._screen = screen
         self._say = say or (screen.note if screen.as_json else screen.say)
-        self._verbose = verbose
         self._where = where
         self._widest = widest
         self._width = 8
@@ -49,9 +47,6 @@ class Lines:
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
         self._running.clear()
         self._width = min(max((len(a) for a in stale), default=8), self._widest)
-        if self._verbose:
-            for artifact_id in result.kept:
-                self._line("kept", artifact_id, "", "up to date")
         if stale:
             self._heart.start()
 

@@ -96,7 +96,6 @@ class View:
         self._pen = Pen(stream, colour=screen.colours(stream))
         self._lines = Lines(
             screen,
-            verbose=verbose,
             where=where,
             say=self._pen.say,
             heartbeat=threading.TIMEOUT_MAX,

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headway.calm import calmly
 from headway.version import VERSION
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def main(argv: list[str] | None = None) -> int:
 
     screen = Screen(as_json="--json" in words)
     try:
-        return _dispatch(words, screen)
+        with calmly():
+            return _dispatch(words, screen)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

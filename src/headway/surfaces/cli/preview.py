@@ -71,6 +71,15 @@ def show_estimates(preview: PlanPreview, screen: Screen) -> None:
         screen.say(f"  Not stored: {large.path} of {large.artifact} ({size}, above store_up_to {limit})")
 
 
+def show_known(preview: PlanPreview, screen: Screen) -> None:
+    """What was learned before, each with its source."""
+    learned = [line for line in preview.known if line["kind"] == "learning"]
+    if learned:
+        screen.say(f"\n{screen.style('Learned before', 'bold')}")
+    for line in learned[:5]:
+        screen.say(f"  {line['text']}  {screen.style(line['source'], 'dim')}")
+
+
 def _artifacts(preview: PlanPreview) -> str:
     """How many come to what, as far as that can be told."""
     words_ = {
@@ -112,14 +121,16 @@ def _basis(preview: PlanPreview) -> str:
 
 def show_changes(changes: ChangeReport, preview: PlanPreview, screen: Screen) -> None:
     """RFC-040's "Changes vs Previous", with names."""
-    own = changes.all_changed
-    modified = own - changes.added - changes.output_modified - changes.missing_output
+    before = preview.previous.state if preview.previous is not None else None
+    unmade = {a for a in preview.items if before and a in before.artifacts and a not in before.completed}
+    own = changes.all_changed | unmade
     outputs = changes.output_modified | changes.missing_output
     follow = [a for a in preview.items if a not in own]
     rows = {
-        "New": changes.added,
-        "Modified": modified,
-        "Outputs": outputs,
+        "New": changes.added - unmade,
+        "Modified": changes.all_changed - changes.added - outputs - unmade,
+        "Not made": unmade,
+        "Outputs": outputs - unmade,
         "Removed": changes.removed,
     }
     screen.say(screen.style("\nChanges vs previous", "bold"))
@@ -129,7 +140,7 @@ def show_changes(changes: ChangeReport, preview: PlanPreview, screen: Screen) ->
             screen.say(f"  {name:<10} {len(ids)}{_names(order)}")
     unchanged = len(preview.graph) - len(own & set(preview.graph))
     screen.say(
-        f"  {'Unchanged':<10} {unchanged}" + (f", of which {len(follow)} follow from the above" if follow else "")
+        f"  {'Unchanged':<10} {unchanged}" + (f", of which {len(follow)} may follow from the above" if follow else "")
     )
 
 

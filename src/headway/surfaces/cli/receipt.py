@@ -96,7 +96,8 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
         first, *more = how.split(NEXT_GATE)
-        yield "", f"{artifact_id} waits: {first}{where if first.startswith('headway ') else ''}"
+        told = first if first.startswith("waits ") else f"waits: {first}"
+        yield "", f"{artifact_id} {told}{where if first.startswith('headway ') else ''}"
         yield from (("", f"  and: gate {gate}") for gate in more)
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"

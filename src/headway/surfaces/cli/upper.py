@@ -24,7 +24,7 @@ SIGN = {"complete": "✓", "failed": "✗", "running": "◐", "blocked": "▫", 
 
 def workspace_of(args: Any, screen: Screen) -> Workspace:
     """The workspace that the arguments name, or that this project is in."""
-    from headway.files.identity import find_workspace
+    from headway.files.identity import find_root, find_workspace
     from headway.history.workspace import Workspace
     from headway.surfaces.cli.options import refuse_missing_folder
 
@@ -33,7 +33,10 @@ def workspace_of(args: Any, screen: Screen) -> Workspace:
         refuse_missing_folder(args.path)
         return Workspace(args.path, by=by, notice=screen.note)
     home = os.path.expanduser("~")
-    start = os.path.abspath(args.project) if args.project is not None else _start(home)
+    here = os.getcwd()
+    if args.project is None and _holds_projects(here):
+        return Workspace(here, by=by, notice=screen.note)
+    start = os.path.abspath(args.project) if args.project is not None else find_root(here, home=home)
     found = find_workspace(start, home=home)
     if not found:
         raise NotFound(
@@ -45,16 +48,14 @@ def workspace_of(args: Any, screen: Screen) -> Workspace:
     return Workspace(found, by=by, notice=screen.note)
 
 
-def _start(home: str) -> str:
-    """The project here; a folder with projects in it, that is none itself, is a workspace by that."""
-    from headway.files.identity import find_root
-    from headway.history.survey import survey
+def _holds_projects(folder: str) -> bool:
+    """Whether a folder is no project itself, or the root of a repository at most, and holds some."""
+    from headway.history.survey import MARKS, survey
 
-    here = os.getcwd()
-    root = find_root(here, home=home)
-    if root == here and survey(here).projects:
-        return os.path.join(here, "…")  # a project in here: the folder around it is meant
-    return root
+    if os.path.realpath(folder) == os.path.realpath(os.path.expanduser("~")):
+        return False
+    own = any(os.path.exists(os.path.join(folder, mark)) for mark in MARKS if mark != ".git")
+    return not own and bool(survey(folder).projects)
 
 
 def environment_of(screen: Screen, *, by: str = "cli") -> Environment:
@@ -105,9 +106,8 @@ def show_workspace(dag: WorkspaceDag, screen: Screen, *, everything: bool = Fals
         screen.say(f"\n{screen.style(note, 'yellow')}")
     goals = sum(card.summary.goals for card in cards)
     done = sum(card.summary.completed for card in cards)
-    screen.say(
-        f"\n{count(len(cards), 'project')}, {count(goals, 'goal')}, {done} complete; {count(len(dag.links), 'relation')}."
-    )
+    projects, links = count(len(cards), "project"), count(len(dag.links), "relation")
+    screen.say(f"\n{projects}, {count(goals, 'goal')}, {done} complete; {links}.")
 
 
 def _card(card: Card) -> list[str]:

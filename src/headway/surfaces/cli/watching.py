@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from io import TextIOWrapper
-from typing import Any
 
 from headway.engine.result import Reporter
 from headway.surfaces.cli.lines import HEARTBEAT, Lines
@@ -21,7 +20,6 @@ def watching(
 ) -> AbstractContextManager[Reporter]:
     """The reporter that suits this process; leaving it leaves the screen tidy, whatever happened."""
     environ = os.environ
-    given: dict[str, Any] = {"verbose": verbose, "where": where}
     seconds = _seconds(environ.get("HEADWAY_HEARTBEAT"))
     stream = sys.stderr if screen.as_json else sys.stdout
     if isinstance(stream, TextIOWrapper):
@@ -29,12 +27,12 @@ def watching(
     if environ.get("GITHUB_ACTIONS", "") not in NO:
         from headway.surfaces.cli.github import Annotated
 
-        return Annotated(screen, heartbeat=seconds or HEARTBEAT, **given)
+        return Annotated(screen, heartbeat=seconds or HEARTBEAT, where=where)
     if stream.isatty() and not is_plain(environ):
         from headway.surfaces.cli.live import SILENCE, View
 
-        return View(screen, stream, stopping=stopping, silence=seconds or SILENCE, **given)
-    return Lines(screen, heartbeat=seconds or HEARTBEAT, **given)
+        return View(screen, stream, stopping=stopping, silence=seconds or SILENCE, where=where, verbose=verbose)
+    return Lines(screen, heartbeat=seconds or HEARTBEAT, where=where)
 
 
 def is_plain(environ: Mapping[str, str]) -> bool:

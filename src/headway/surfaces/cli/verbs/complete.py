@@ -35,7 +35,7 @@ def run(args: Any, screen: Screen) -> int:
 def show(done: Finished, screen: Screen) -> None:
     """What became of an artifact, and what is next."""
     if done.status == "complete":
-        screen.say(f"{done.artifact} is complete (event {done.completion.seq}). Next: headway run")
+        screen.say(f"{done.artifact} is complete (event {done.completion.seq}). Next: headway next")
     elif done.status == "failed":
         screen.say(f"{done.artifact} is rejected. Next: headway why {done.artifact}")
     else:

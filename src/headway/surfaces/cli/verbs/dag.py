@@ -119,7 +119,8 @@ def _show(args: Any, screen: Screen) -> int:
 
 def _say_goal(goal: GoalDetail, screen: Screen, *, number: int = 0, gone: bool = False) -> None:
     title = f"Goal {number}: {goal.title}" if number else goal.title
-    notes = [_when(goal), "its plan was deleted" if gone else "", goal.problem]
+    notes = [_when(goal), "its plan was deleted" if gone else ""]
+    notes.append(f"{goal.problem}, so this is what was last known: headway doctor" if goal.problem else "")
     if goal.crash_recovery:
         notes.append(f"crashed; headway run --plan-id {goal.id} goes on")
     said = "  ".join(filter(None, (f"[{goal.id}]", *notes)))
@@ -205,7 +206,8 @@ def _impact(args: Any, screen: Screen) -> int:
     touched, cost = found["touched"], found["cost"]
     screen.say(f"A change of {', '.join(found['of'])} touches {count(len(touched), 'artifact')}.")
     for item in touched:
-        screen.say(f"  {SIGN[item['status']]} {item['node']}  {screen.style(seconds(item['ms']), 'dim')}")
+        took = seconds(item["ms"]) if item["ms"] else item["how"]
+        screen.say(f"  {SIGN[item['status']]} {item['node']}  {screen.style(took, 'dim')}".rstrip())
     if touched:
         screen.say(f"Making them again took {seconds(cost['ms'])} the last time; early cut-off may spare some.")
     return 0
@@ -238,9 +240,13 @@ def _say_origin(made: dict[str, Any], screen: Screen) -> None:
         screen.say(f"  {recipe['kind']}: {' '.join(recipe['text'].split())}")
     if made["model"]:
         screen.say(f"  model: {made['model']}")
+    if made["prompt"]:
+        screen.say(f"  prompt: headway show {made['artifact']} --prompt --plan-id {goal['id']}")
     if made["note"]:
         screen.say(f"  note: {made['note']}")
-    if made["how"]:
+    if made.get("problem"):
+        screen.say(screen.style(f"  {made['problem']}, so this is what was last known. Next: headway doctor", "yellow"))
+    if made["how"] == "made":
         screen.say(f"  took: {seconds(made['cost']['ms'])}")
     for name, digest in {**made["inputs"], **made["sources"]}.items():
         screen.say(f"  from: {name} ({digest[:8]})")

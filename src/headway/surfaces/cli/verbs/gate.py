@@ -15,7 +15,7 @@ from headway.files.given import read_given
 from headway.life import Life
 from headway.surfaces.cli.hands import give
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, person, project_of, same_plan
+from headway.surfaces.cli.options import add_at, add_json, add_plan, person, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.verbs.complete import show
 
@@ -32,12 +32,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--content", default="", metavar="HASH", help="refuse unless it still has this content")
     parser.add_argument("--run", action="store_true", help="run a gate that is a command")
     add_plan(parser)
+    add_at(parser)
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
     life = Life(work, by=args.by or ("cli" if args.run else ""))
+    if args.at is not None and args.gate is not None:
+        raise UsageError(
+            "Nothing is said in the past", hint=f"headway gate {args.artifact} --at {args.at}", code="gate.at"
+        )
     if args.gate is not None and (args.run or args.verdict):
         if args.run:
             done = life.check(meant.plan_id, args.artifact, args.gate)
@@ -51,7 +56,7 @@ def run(args: Any, screen: Screen) -> int:
     if args.gate is not None:
         hint = f"headway gate {args.artifact} {args.gate} approve --by NAME"
         raise UsageError("Say what to do at the gate", hint=f"{hint}, or --run", code="gate.what")
-    found = life.gates(meant.plan_id, args.artifact)
+    found = life.gates(meant.plan_id, args.artifact, at=args.at)
     screen.answer(found)
     screen.say(f"{found['artifact']}: {found['status'].replace('_', ' ')}, content {found['content'] or 'none yet'}")
     for name, gate in found["gates"].items():

@@ -34,12 +34,12 @@ def run(args: Any, screen: Screen) -> int:
         work.remove_left_files(left)
     for path in sorted(left) if args.outputs else ():
         screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
-    swept = work.sweep(keep_days=args.keep_days, dry_run=args.dry_run)
-    document = {"kept": swept.kept, "freed": swept.freed, "bytes": swept.bytes, "dry_run": args.dry_run}
+    freed = work.free_space(keep_days=args.keep_days, dry_run=args.dry_run)
+    document = {"kept": freed.kept, "freed": freed.freed, "bytes": freed.bytes, "dry_run": args.dry_run}
     screen.answer({**document, "outputs": sorted(left)})
     would = "Would free" if args.dry_run else "Freed"
-    noun = "blob" if swept.freed == 1 else "blobs"
-    screen.say(f"{would} {swept.freed} {noun}, {_size(swept.bytes)}; {swept.kept} needed.")
+    noun = "blob" if freed.freed == 1 else "blobs"
+    screen.say(f"{would} {freed.freed} {noun}, {_size(freed.bytes)}; {freed.kept} needed.")
     if left and not args.outputs:
         screen.say(f"{len(left)} files belong to nothing any more. Next: headway gc --outputs --dry-run lists them")
     return 0

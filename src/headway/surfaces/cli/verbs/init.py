@@ -7,8 +7,8 @@ import os
 import re
 from typing import Any
 
+from headway.choosing import PLAN_FILES
 from headway.errors import DecisionNeeded
-from headway.project import PLAN_FILES
 from headway.surfaces.cli.options import add_json, add_project, refuse_home
 from headway.surfaces.cli.screen import Screen
 

@@ -21,7 +21,7 @@ from headway.surfaces.cli.screen import Screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", "--last", type=int, metavar="N", help="only the last N events")
+    parser.add_argument("-n", "--last", type=int, metavar="N", help="only the last N events; snapshots are none")
     parser.add_argument("--since", type=int, default=1, metavar="SEQ", help="from this event on")
     parser.add_argument("--all", action="store_true", help="also the snapshots, in which nothing happens")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from here on")
@@ -40,11 +40,11 @@ def run(args: Any, screen: Screen) -> int:
         )
     project = project_of(args, screen)
     plan_id = plan_of(args, project)
-    newest = project.show(plan_id).position.seq
-    shown = _trace(args, project, plan_id, newest) if args.trace else _told(args, project, plan_id, newest, screen)
+    first = _first(args, project, plan_id)
+    shown = _trace(args, project, plan_id, first) if args.trace else _told(args, project, plan_id, first, screen)
     if args.follow:
         if screen.as_json and not args.trace:
-            shown = _signals(args, project, plan_id, newest)
+            shown = _signals(project, plan_id, first)
         return _follow(shown, screen)
     kept = list(shown if args.last is None else deque(shown, maxlen=max(args.last, 0)))
     name = "trace" if args.trace else "events"
@@ -77,41 +77,50 @@ def _follow(shown: Iterator[_Item], screen: Screen) -> int:
     return 0
 
 
-def _first(args: Any, newest: int) -> int:
+def _first(args: Any, project: Project, plan_id: str) -> int:
     """Where to begin when following: --last counts from the end that there is now."""
-    behind: int = newest - args.last + 1 if args.follow and args.last is not None else 1
-    return max(int(args.since), behind)
+    if not args.follow or args.last is None:
+        return int(args.since)
+    newest = 0
+    told: deque[int] = deque(maxlen=max(args.last, 0))
+    for record in project.log(plan_id):
+        newest = record.seq
+        if args.all or not isinstance(record.event, Snapshot):
+            told.append(newest)
+    return max(int(args.since), told[0] if told else newest + 1)
 
 
-def _told(args: Any, project: Project, plan_id: str, newest: int, screen: Screen) -> Iterator[_Item]:
+def _told(args: Any, project: Project, plan_id: str, first: int, screen: Screen) -> Iterator[_Item]:
     """The whole story is read, so that any part of it knows what came before."""
     records: Iterable[Record] = project.follow(plan_id) if args.follow else project.log(plan_id, last=args.at)
-    story, first, width, by = Story(), _first(args, newest), len(str(args.at or newest)), 6
+    story, width, by = Story(), len(str(args.at or project.show(plan_id).position.seq)), 6
+    every = args.all or (screen.as_json and args.last is None)
     for record in records:
+        gone = story.gap(record)
         said = story.tell(record)
         by = max(by, len(record.by))
-        hidden = isinstance(record.event, Snapshot) and not (args.all or screen.as_json)
-        if record.seq >= first and not hidden:
+        if gone and record.seq > first and not screen.as_json:
+            yield _Item(screen.style(f"{record.seq - 1:>{width}}  {gone}", "yellow"), None)
+        if record.seq >= first and (every or not isinstance(record.event, Snapshot)):
             when = screen.style(record.ts[:19].replace("T", " "), "dim")
             yield _Item(f"{record.seq:>{width}}  {when}  {record.by:<{by}}  {said}", _document(record))
 
 
-def _signals(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_Item]:
+def _signals(project: Project, plan_id: str, first: int) -> Iterator[_Item]:
     """What subscribers are told, one JSON line each."""
     from headway.projections.signals import signals
 
-    first = _first(args, newest)
     for record in project.follow(plan_id):
         if record.seq >= first:
             yield from (_Item("", signal.to_dict()) for signal in signals(plan_id, record))
 
 
-def _trace(args: Any, project: Project, plan_id: str, newest: int) -> Iterator[_Item]:
+def _trace(args: Any, project: Project, plan_id: str, first: int) -> Iterator[_Item]:
     import json
 
     from headway.projections.trace import Tracer
 
-    tracer, first = Tracer(), _first(args, newest)
+    tracer = Tracer()
     for state, record in project.states(plan_id, last=args.at, follow=args.follow):
         for found in tracer.follow(state, record):
             if record.seq >= first:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from headway.engine.result import Options
+from headway.surfaces.cli.hands import leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -85,7 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resume", action="store_true", help="go on after an interruption: what run does anyway")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask before spending")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also list what is kept")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="first the change analysis: unchanged, changed and why"
+    )
     add_plan(parser)
     add_json(parser)
 
@@ -98,6 +101,8 @@ def run(args: Any, screen: Screen) -> int:
     meant = work.taken_in(meant, take=args.take or "", variables=variables)
     if variables:
         screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
+    if args.verbose and not screen.as_json:
+        _analyse(work, meant, args, screen)
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
     with asked, watch as reporter:
@@ -145,6 +150,15 @@ def _variables(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
+def _analyse(work: Work, meant: Meant, args: Any, screen: Screen) -> None:
+    """What changed and what that comes to, before it is done."""
+    from headway.surfaces.cli.preview import show_analysis
+
+    show_analysis(work.preview(meant, _options(args)), screen, verbose=True)
+    screen.say()
+    screen.flush()
+
+
 def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, screen: Screen) -> int:
     from headway.surfaces.cli import preview as view
 
@@ -161,6 +175,7 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         screen.say()
     view.show_waves(preview, screen, verbose=args.verbose)
     view.show_estimates(preview, screen)
+    view.show_known(preview, screen)
     if preview.changes is not None:
         view.show_changes(preview.changes, preview, screen)
     if args.diff_plan:
@@ -168,13 +183,16 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         view.show_difference(difference, seq, screen)
     if preview.warning:
         screen.note(screen.style(f"{preview.warning}.", "yellow", err=True))
-    screen.say(f"\n{_next(preview, args)}")
+    screen.say(f"\n{_next(preview, args) or leads_on(work.status(meant, take=take), same_plan(args))}")
     return 0
 
 
 def _next(preview: PlanPreview, args: Any) -> str:
+    """What to type next; nothing where a run would make nothing."""
     if not preview.items:
         return "Nothing to do."
+    if not preview.can_go_on:
+        return ""
     first = f"Before it starts, run asks: {preview.question.text}. " if preview.question else ""
     chosen = [("--until", args.until), ("--rerun", args.rerun), ("--rerun-from", args.rerun_from)]
     words = [*args.targets, *(word for flag, ids in chosen for a in ids for word in (flag, a))]

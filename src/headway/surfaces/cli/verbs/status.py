@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from headway.core.freshness import EDITS
-from headway.surfaces.cli.hands import finish, give, held
+from headway.surfaces.cli.hands import held, in_hand, leads_on, still_open
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -43,7 +42,7 @@ def run(args: Any, screen: Screen) -> int:
         f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
         f"{done['done']} of {done['total']} done{as_of}"
     )
-    open_ = [a for a, found in artifacts.items() if found["freshness"] == "stale" and not found.get("gathers")]
+    open_ = still_open(document)
     plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
     _list(plain, [a for a in open_ if a in plain], screen, everything=args.verbose)
     for name, pipeline in document["pipelines"].items():
@@ -51,7 +50,7 @@ def run(args: Any, screen: Screen) -> int:
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
         screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
-    screen.say(_summary(document, open_, same_plan(args)))
+    screen.say(leads_on(document, same_plan(args)))
     return 1 if args.check and open_ else 0
 
 
@@ -67,7 +66,7 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         lacks = found["missing"] if not found["error"] else []
         if found["blocked_by"] and not lacks:
             text = f"blocked by {found['blocked_by']}"
-        if _in_hand(found):
+        if in_hand(found):
             text = held(found["claim"])
         elif lacks:
             text = f"waits: {lacks[0]['text']}: {lacks[0]['command']}"
@@ -100,36 +99,6 @@ def _sign(found: dict[str, str] | None) -> str:
     if found is None:
         return " "
     return "↻" if found["freshness"] == "stale" and found["status"] == "complete" else SIGN[found["status"]]
-
-
-def _summary(document: dict[str, Any], open_: list[str], where: str) -> str:
-    """What is to be done, in a line."""
-    artifacts, command = document["artifacts"], document["next"]
-    edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
-    if edited:
-        ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
-        return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
-    number = f"{len(open_)} to make at most"
-    claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
-    if any(not _in_hand(artifacts[a]) for a in claimed):
-        return f"{number}. A run is under way: headway log --follow{where}"
-    waiting = [a for a in open_ if artifacts[a]["missing"] and not artifacts[a]["error"]]
-    others = {*claimed, *waiting, *(a for a in open_ if artifacts[a]["reason"]["code"] == "requirement_stale")}
-    if waiting and others.issuperset(open_):
-        return f"{number}. Next: {give(artifacts[waiting[0]]['missing'][0], where)}"
-    if claimed and others.issuperset(open_):
-        first = claimed[0]
-        claim = artifacts[first]["claim"]
-        return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
-    if not open_:
-        return "Everything is up to date."
-    named = "" if " --plan-id " in command else where
-    return f"{number}. Next: {command}{named}"
-
-
-def _in_hand(found: dict[str, Any]) -> bool:
-    """Somebody has it in hand, and no run."""
-    return found["reason"]["code"] == "in_progress" and found["claim"] is not None and not found["claim"]["run"]
 
 
 def _and(lack: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from headway.surfaces.cli.hands import finish, give, held
+from headway.surfaces.cli.hands import finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -40,6 +40,9 @@ def run(args: Any, screen: Screen) -> int:
             screen.say()
         found["analysis"] = preview.to_dict()
         show_analysis(preview, screen, verbose=args.verbose)
+        if preview.items and args.artifact is None and args.at is None:
+            run_it = f"Next: headway run{same_plan(args)}"
+            screen.say(run_it if preview.can_go_on else leads_on(work.status(meant, take=take), same_plan(args)))
     screen.answer(found)
     return 0
 

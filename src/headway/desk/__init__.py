@@ -8,7 +8,6 @@ Work, Life and Planning; every call begins anew from what is on disk.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,17 +16,18 @@ import msgspec
 
 from headway.briefing import ANSWER, briefing, clip, fit, page
 from headway.core.agents import roles
-from headway.core.arbiter import ArbiterContext, Entry, arbitrate, build_arbiter_prompt
 from headway.core.codec import digest
-from headway.core.events import ArtifactCompleted, ArtifactFailed
-from headway.core.lifecycle import statuses
+from headway.core.lifecycle import last_made, statuses
 from headway.core.plan import ArtifactSpec, Role
 from headway.core.state import State, Word
-from headway.engine.planners import Patch
+from headway.desk.changes import new_artifact, patch_of
+from headway.desk.held import Held
+from headway.desk.turns import LOOKED_BACK, as_said, attempts, who_goes_on
 from headway.engine.result import Options, Reporter
-from headway.errors import DecisionNeeded, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
+from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.config import project_roles
 from headway.holding import here
+from headway.ledger.recovery import now
 from headway.life import LEASE, Life
 from headway.planning import Planning, fields_of
 from headway.project import Project, Saved
@@ -36,6 +36,8 @@ from headway.projections.signals import signals
 from headway.projections.story import sentence
 from headway.work import Meant, Work
 
+RECALLED = 400
+"""How many tokens of what is known from before go into a briefing, or into the arbiter's prompt."""
 KEPT = 600.0
 """How long, in seconds, a claim stands that a connection keeps: renewed in time, and short enough if a host dies."""
 RENEWED = 200.0
@@ -61,8 +63,7 @@ class Desk:
         self._holder = here(connection) if connection else ""
         self._plan_id = plan_id
         self._environ = environ
-        self._held: dict[tuple[str, str], int] = {}
-        self._mutex = threading.Lock()
+        self._held = Held()
 
     # Which plan, and with what.
 
@@ -115,7 +116,31 @@ class Desk:
             return {"status": "none", "do": "save_plan: there is no plan here yet", "know": [error.message]}
         found = self._life(work).next(meant)
         execution = found.execution or work.project.show(meant.plan_id)
-        return briefing(execution.state, found, seq=execution.position.seq)
+        known = self._recall(execution.state, RECALLED, others=True)
+        return briefing(execution.state, found, seq=execution.position.seq, known=known)
+
+    def _recall(self, state: State, budget: int, *, others: bool = False) -> list[str]:
+        """What is known from before that bears on a plan's goal; `others`: of other plans. Never a reason to fail."""
+        with suppress(HeadwayError, OSError):
+            found = self.project.get_context_for_goal(state.goal, budget, plan_id=state.plan_id)
+            own = {known.text for known in state.learnings} if others else set()
+            return [str(line) for line in found.lines if line.text not in own]
+        return []
+
+    def recall(self, goal: str = "", budget: int = 0, plan_id: str = "") -> dict[str, Any]:
+        """What is known that bears on a goal, or on the plan's."""
+        chosen = ""
+        if not goal:
+            _, chosen, state = self._seen(plan_id)
+            goal = state.goal
+        most = min(budget or ANSWER // 4, ANSWER // 4)
+        return fit(self.project.get_context_for_goal(goal, most, plan_id=chosen).to_dict())
+
+    def learn(self, text: str, artifact: str = "", plan_id: str = "") -> dict[str, Any]:
+        """Write down what is worth knowing the next time."""
+        work, chosen = self._taken(plan_id)
+        execution = work.project.learn(chosen, text, artifact=artifact)
+        return {"plan_id": chosen, "learnings": len(execution.state.learnings)}
 
     def plan(self, plan_id: str = "", artifact: str = "", cursor: str = "") -> dict[str, Any]:
         """The plan, artifact by artifact; or all of one artifact."""
@@ -254,7 +279,7 @@ class Desk:
         work, chosen, state = self._seen(plan_id)
         artifact_id = work.session.resolve(state, [artifact])[0]
         whole = self._whole(work, chosen, state, artifact_id, statuses(state)[artifact_id])
-        done = state.made.get(artifact_id) or state.completed.get(artifact_id)
+        done = last_made(state, artifact_id)
         texts = {}
         for output in done.outputs[:20] if done is not None else ():
             data = work.project.blobs.get(output.digest) if work.project.blobs.has(output.digest) else b""
@@ -271,45 +296,11 @@ class Desk:
     def who(self, last: Sequence[Mapping[str, Any]] = (), plan_id: str = "") -> dict[str, Any]:
         """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
         _, chosen, state = self._seen(plan_id)
-        known = self.roles(chosen)
-        try:
-            said = tuple(msgspec.convert(dict(entry), Entry) for entry in last)
-        except (msgspec.ValidationError, TypeError, ValueError) as error:
-            raise UsageError(
-                "What was done last cannot be read",
-                facts={"reason": error},
-                hint="agent, status (success, failure, limit), artifact, output, error",
-                code="arbiter.history",
-            ) from error
-        history = (*self._history(chosen), *said)
-        failures = [entry.error for entry in history if entry.error]
-        context = ArbiterContext(
-            task=state.goal, plan=state, history=history, last_error=failures[-1] if failures else ""
-        )
-        try:
-            decision = arbitrate(context, known)
-        except DecisionNeeded as error:
-            return fit(
-                {
-                    "plan_id": chosen,
-                    "what": "ask",
-                    "reason": error.message,
-                    "prompt": build_arbiter_prompt(context, known),
-                }
-            )
-        return {"plan_id": chosen, **msgspec.to_builtins(decision)}
-
-    def _history(self, plan_id: str) -> list[Entry]:
-        """What was done lately, as the ledger has it."""
-        last = self.project.show(plan_id).position.seq
-        found = []
-        for record in self.project.log(plan_id, first=max(last - 199, 1)):
-            event = record.event
-            if isinstance(event, ArtifactCompleted):
-                found.append(Entry(agent=event.by or record.by, status="success", artifact=event.id, output=event.note))
-            elif isinstance(event, ArtifactFailed):
-                found.append(Entry(agent=record.by, status="failure", artifact=event.id, error=event.error))
-        return found[-20:]
+        project, known = self.project, self.roles(chosen)
+        newest = project.show(chosen).position.seq
+        lately = attempts(project.log(chosen, first=max(newest - LOOKED_BACK + 1, 1)), state, known)
+        found = who_goes_on(state, lately, as_said(last), known, now(), recall=lambda: self._recall(state, RECALLED))
+        return fit({"plan_id": chosen, **found})
 
     def plans(self, cursor: str = "") -> dict[str, Any]:
         """The plans of this project."""
@@ -330,7 +321,10 @@ class Desk:
         else:
             claimed = life.claim_next(Meant(chosen), agent=agent, lease=lease)
         self._keep(chosen, claimed["artifact"], claimed["token"])
-        return fit({"plan_id": chosen, **claimed})
+        acting = agent or claimed["agent"]
+        role = self.roles(chosen).get(acting) if acting else None
+        told = {"role": {"name": acting, **role_told(role)}} if role is not None else {}
+        return fit({"plan_id": chosen, **claimed, **told})
 
     def note(self, artifact: str, note: str, token: int | None = None, plan_id: str = "") -> dict[str, Any]:
         """Say that one is still at it, and how far: for oneself later, or for whoever goes on with it."""
@@ -350,7 +344,7 @@ class Desk:
         artifact_id, held = self._named(work, chosen, artifact, token)
         data = text.encode("utf-8", "surrogatepass") if text is not None else None
         finished = self._life(work).complete(chosen, artifact_id, token=held, text=data, note=note)
-        self._drop(chosen, artifact_id)
+        self._held.drop(chosen, artifact_id)
         found = msgspec.to_builtins(finished.to_dict())
         return fit({"plan_id": chosen, **found})
 
@@ -359,7 +353,7 @@ class Desk:
         work, chosen = self._taken(plan_id)
         artifact_id, held = self._named(work, chosen, artifact, token)
         self._life(work).fail(chosen, artifact_id, token=held, error=error)
-        self._drop(chosen, artifact_id)
+        self._held.drop(chosen, artifact_id)
         state = work.project.show(chosen).state
         return {"plan_id": chosen, "artifact": artifact_id, "status": "failed", "plan_status": state.status}
 
@@ -370,7 +364,7 @@ class Desk:
         life = self._life(work)
         life.heartbeat(chosen, artifact_id, token=held, lease=GRACE, note=reason)
         life.release(chosen, artifact_id, token=held, reason=reason)
-        self._drop(chosen, artifact_id)
+        self._held.drop(chosen, artifact_id)
         return {"plan_id": chosen, "artifact": artifact_id, "status": "released"}
 
     def skip(self, artifacts: Sequence[str], reason: str, plan_id: str = "") -> dict[str, Any]:
@@ -459,17 +453,7 @@ class Desk:
         """Make a change the plan's next version: `add` and `update` (ids to fields), `remove` (ids), `goal`."""
         _, chosen = self._taken(plan_id)
         state = self.project.show(chosen).state
-        strange = sorted(changes.keys() - {"add", "update", "remove", "goal"})
-        if strange:
-            raise UsageError(
-                f"A change has no {strange[0]}", hint="add, update, remove and goal are known", code="replan.shape"
-            )
-        patch = Patch(
-            add=tuple(_new(name, fields) for name, fields in _fields(changes, "add")),
-            update=tuple(_changed(state, chosen, name, fields) for name, fields in _fields(changes, "update")),
-            remove=tuple(_texts(changes, "remove")),
-            goal=changes.get("goal"),
-        )
+        patch = patch_of(state, chosen, changes)
         execution = self._planning().replan(chosen, patch, reason=reason, drop=drop)
         version = execution.state.replans[-1]
         return fit(
@@ -489,7 +473,7 @@ class Desk:
         """One more artifact."""
         _, chosen = self._taken(plan_id)
         return self._shown(
-            self._planning().add(chosen, _new(artifact, fields), after=after or None, reason=reason).state
+            self._planning().add(chosen, new_artifact(artifact, fields), after=after or None, reason=reason).state
         )
 
     def update(self, artifact: str, fields: Mapping[str, Any], reason: str, plan_id: str = "") -> dict[str, Any]:
@@ -526,20 +510,17 @@ class Desk:
 
     def renew(self) -> None:
         """The connection lives: whatever is claimed at it stays claimed. What is no longer ours is forgotten."""
-        for plan_id, artifact_id, token in self._all_held():
+        for plan_id, artifact_id, token in self._held.all():
             try:
                 self._life().heartbeat(plan_id, artifact_id, token=token, lease=KEPT)
             except Rejected:
-                self._drop(plan_id, artifact_id)
+                self._held.drop(plan_id, artifact_id)
             except HeadwayError:  # it may work next time: the lease is three times as long
                 continue
 
     def leave(self) -> None:
         """The connection has ended: its claims stand for a while under their tokens, for it or for others."""
-        by_plan: dict[str, dict[str, int]] = {}
-        for plan_id, artifact_id, token in self._all_held():
-            by_plan.setdefault(plan_id, {})[artifact_id] = token
-        for plan_id, tokens in by_plan.items():
+        for plan_id, tokens in self._held.by_plan().items():
             try:
                 self._life().leave(plan_id, tokens, grace=GRACE)
             except HeadwayError:  # whoever comes next finds the process gone
@@ -547,30 +528,20 @@ class Desk:
 
     def sweep(self) -> None:
         """What was left, and nobody came back for, is given back; its notes stay."""
-        for plan_id in {plan_id for plan_id, _, _ in self._all_held()}:
+        for plan_id in self._held.by_plan():
             with suppress(HeadwayError):  # whoever wants it sweeps it then
                 self._life().sweep(plan_id)
 
     def _keep(self, plan_id: str, artifact_id: str, token: int) -> None:
         if self._holder:
-            with self._mutex:
-                self._held[plan_id, artifact_id] = token
-
-    def _drop(self, plan_id: str, artifact_id: str) -> None:
-        with self._mutex:
-            self._held.pop((plan_id, artifact_id), None)
-
-    def _all_held(self) -> list[tuple[str, str, int]]:
-        with self._mutex:
-            return [(plan_id, artifact_id, token) for (plan_id, artifact_id), token in self._held.items()]
+            self._held.keep(plan_id, artifact_id, token)
 
     # Helpers of the above.
 
     def _named(self, work: Work, plan_id: str, word: str, token: int | None) -> tuple[str, int | None]:
         """An artifact by its id or path, and the token it is held by: the one given, else the connection's own."""
         artifact_id = work.session.resolve(work.project.show(plan_id).state, [word])[0]
-        with self._mutex:
-            return artifact_id, token if token is not None else self._held.get((plan_id, artifact_id))
+        return artifact_id, token if token is not None else self._held.token(plan_id, artifact_id)
 
     def _planning(self) -> Planning:
         return Planning(self.project, by=self.by)
@@ -597,6 +568,13 @@ class Desk:
         return full
 
 
+def role_told(role: Role) -> dict[str, Any]:
+    """What whoever acts in a role is told of it: what it may use and where it stops is theirs to keep to."""
+    limits = {name: limit for name, limit in msgspec.to_builtins(role.limits).items() if limit is not None}
+    found = {"instructions": role.instructions, "tools": role.tools, "commands": role.commands, "limits": limits}
+    return {name: value for name, value in found.items() if value}
+
+
 def _listed(spec: ArtifactSpec, status: str) -> dict[str, Any]:
     """An artifact in a list."""
     found: dict[str, Any] = {
@@ -609,35 +587,6 @@ def _listed(spec: ArtifactSpec, status: str) -> dict[str, Any]:
         "milestone": spec.milestone,
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _fields(changes: Mapping[str, Any], name: str) -> list[tuple[str, Mapping[str, Any]]]:
-    given = changes.get(name) or {}
-    if not isinstance(given, Mapping) or not all(isinstance(fields, Mapping) for fields in given.values()):
-        raise UsageError(f"{name} maps ids to fields", hint='{"id": {"description": …}}', code="replan.shape")
-    return list(given.items())
-
-
-def _texts(changes: Mapping[str, Any], name: str) -> list[str]:
-    given = changes.get(name) or []
-    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise UsageError(f"{name} is a list of ids", hint='["id"]', code="replan.shape")
-    return given
-
-
-def _new(artifact_id: str, fields: Mapping[str, Any]) -> ArtifactSpec:
-    return ArtifactSpec(id=artifact_id, **fields_of(artifact_id, fields))
-
-
-def _changed(state: State, plan_id: str, artifact_id: str, fields: Mapping[str, Any]) -> ArtifactSpec:
-    if artifact_id not in state.artifacts:
-        raise NotFound(
-            f"Plan {plan_id} has no artifact {clip(artifact_id, 80)}",
-            hint="get_plan lists them",
-            code="artifact.unknown",
-        )
-    changed: ArtifactSpec = msgspec.structs.replace(state.artifacts[artifact_id], **fields_of(artifact_id, fields))
-    return changed
 
 
 def _word(verdict: str) -> Word:

@@ -19,11 +19,13 @@ from headway.store import PlanStore
 
 
 class Earlier(NamedTuple):
-    """A completion that can stand in for making an artifact again."""
+    """A completion that can stand in for making an artifact again, wherever in a ledger it stands."""
 
     plan: str
+    id: str
     seq: int
     at: str
+    fp: Fingerprint
     outputs: tuple[Output, ...]
     verified: bool
     wrote: tuple[str, ...] = ()
@@ -32,7 +34,7 @@ class Earlier(NamedTuple):
     stdout: str = ""
 
 
-class History:
+class Precedents:
     """The completions and digests of all ledgers of a project."""
 
     def __init__(self, store: PlanStore, cache: Cache, *, writable: bool) -> None:
@@ -43,6 +45,10 @@ class History:
         self._made: dict[str, list[tuple[int, str]]] = {}
         self._named: set[str] = set()
         self._any = False
+
+    def look_again(self) -> None:
+        """Others may have gone on: their ledgers are read on when they are next asked about."""
+        self._current = False
 
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
@@ -71,12 +77,7 @@ class History:
             records = list(self._store.folder(plan).history(seq, seq))
         except HeadwayError:
             return []
-        return [
-            Earlier(plan, done.seq, done.at, done.outputs, done.verified, done.wrote, done.ms, done.prompt, done.stdout)
-            for record in records
-            for done in completions(record)
-            if reuse_key(done.fp) == key
-        ]
+        return [done for record in records for done in _completions(plan, record) if reuse_key(done.fp) == key]
 
     def _learn(self) -> None:
         if self._current:
@@ -117,7 +118,7 @@ class History:
                 gone = set(record.event.ids)
                 made = [entry for entry in made if gone and entry[2] not in gone]
                 withdraw = withdraw or not gone
-            made += ((reuse_key(done.fp), record.seq, done.id) for done in completions(record))
+            made += ((reuse_key(done.fp), record.seq, done.id) for done in _completions(plan, record))
             named.update(named_by(record))
             last = record.position
         if last is None:
@@ -129,38 +130,23 @@ class History:
             self._made.setdefault(key, []).append((seq, plan))
 
 
-class Done(NamedTuple):
-    """A completion that may be reused, wherever in a ledger it stands."""
-
-    id: str
-    seq: int
-    at: str
-    fp: Fingerprint
-    outputs: tuple[Output, ...]
-    verified: bool
-    wrote: tuple[str, ...] = ()
-    ms: int = 0
-    prompt: str = ""
-    stdout: str = ""
-
-
-def completions(record: ev.Record) -> Iterator[Done]:
+def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:
     """The completions that an event names and that may be reused: made by a recipe, without effects elsewhere."""
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
         if event.how in ("made", "reused") and event.fp.recipe and not event.external:
-            yield _done(event.id, record.seq, record.ts, event)
+            yield _earlier(plan, event.id, record.seq, record.ts, event)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
-                yield _done(artifact_id, record.seq, done.at, done)
+                yield _earlier(plan, artifact_id, record.seq, done.at, done)
 
 
-def _done(artifact_id: str, seq: int, at: str, done: ev.ArtifactCompleted | Completion) -> Done:
+def _earlier(plan: str, artifact_id: str, seq: int, at: str, done: ev.ArtifactCompleted | Completion) -> Earlier:
     parts = (done.fp, done.outputs, done.verified, done.wrote, done.ms, done.prompt, done.stdout)
-    return Done(artifact_id, seq, at, *parts)
+    return Earlier(plan, artifact_id, seq, at, *parts)
 
 
 def named_by(record: ev.Record) -> list[str]:

@@ -1,0 +1,20 @@
+"""Fewer looks for cyclic garbage while a plan is in hand: many objects, no cycles, and each look visits them all."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+YOUNG = 50_000
+"""So many new objects are let pass before the collector looks; Python's own is 700."""
+
+
+@contextmanager
+def calmly() -> Iterator[None]:
+    """Within, the collector looks rarely; a program that has chosen to have it look more rarely still is followed."""
+    before = gc.get_threshold()
+    if 0 < before[0] < YOUNG:
+        gc.set_threshold(YOUNG, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

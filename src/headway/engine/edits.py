@@ -1,0 +1,93 @@
+"""Bytes that somebody wrote where an output stands: adopted, set aside, or asked about. Never lost."""
+
+from __future__ import annotations
+
+import os
+
+from headway.core.freshness import EDITS, Reason
+from headway.core.plan import ArtifactSpec
+from headway.engine.jobs import Jobs
+from headway.engine.keeping import Keeper
+from headway.engine.recording import Recorder
+from headway.engine.result import Options
+from headway.engine.tally import Tally
+from headway.errors import UsageError
+
+
+class Edits:
+    """Answers edits as the user, the artifact or the plan wants them answered, in this order."""
+
+    def __init__(self, record: Recorder, tally: Tally, keeper: Keeper, jobs: Jobs, options: Options, root: str) -> None:
+        self._record = record
+        self._tally = tally
+        self._keeper = keeper
+        self._jobs = jobs
+        self._options = options
+        self._root = root
+
+    def hold_known(self) -> None:
+        """All edits that are to be asked about are asked about at once, whatever else they wait for."""
+        artifacts, queue = self._record.state.artifacts, self._tally.queue
+        for artifact_id, reason in self._tally.todo.items():
+            spec = artifacts[artifact_id]
+            if any(other in queue for other in spec.after):
+                continue  # it may yet turn out that its unit is gone
+            if reason.code in EDITS and self._policy(spec) == "ask":
+                self._ask(artifact_id, reason)
+            elif reason.code == "pre_state_changed" and not self._options.force_resume:
+                self.go_on_over(spec, reason)
+
+    def answer(self, spec: ArtifactSpec, reason: Reason) -> bool:
+        """Bytes that somebody wrote stand at an output: adopt them, set them aside, or ask. Whether to go on."""
+        policy = self._policy(spec)
+        if policy == "discard":
+            self._keeper.discard(spec.id, reason)
+            return True
+        if policy == "accept":
+            self._adopt(spec, reason)
+        else:
+            self._ask(spec.id, reason)
+        return False
+
+    def go_on_over(self, spec: ArtifactSpec, reason: Reason) -> None:
+        """It was made from another state than there is: kept by the user's word, or asked about."""
+        if self._options.force_resume:
+            self._keeper.adopt(spec.id, f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". "))
+            self._tally.arrive(spec, "accepted", reason)
+        else:
+            self._tally.hold(spec.id, reason.code, [f"--rerun-from {spec.phase}", "--force-resume"], reason)
+
+    def accept(self, artifact_id: str, why: str) -> None:
+        """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
+        spec = self._record.state.artifacts[artifact_id]
+        has_something = spec.produces or spec.modifies or spec.effects
+        problem = self._refusal(spec) if has_something else "it has no files"
+        if problem:
+            raise UsageError(
+                f"There is nothing to accept for {artifact_id}",
+                facts={"reason": problem},
+                hint=f"headway run {artifact_id}",
+                code="accept.missing",
+            )
+        self._keeper.adopt(artifact_id, why)
+
+    def _policy(self, spec: ArtifactSpec) -> str:
+        return self._options.on_edit or spec.on_edit or self._record.state.settings.on_edit
+
+    def _ask(self, artifact_id: str, reason: Reason) -> None:
+        self._tally.hold(artifact_id, reason.code, ["--accept-edits", "--discard-edits"], reason)
+
+    def _adopt(self, spec: ArtifactSpec, reason: Reason) -> None:
+        problem = self._refusal(spec)
+        if problem:
+            self._tally.hold(spec.id, "edit_not_verified", ["--discard-edits"], reason, problem)
+            return
+        self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
+        self._tally.arrive(spec, "accepted", reason)
+
+    def _refusal(self, spec: ArtifactSpec) -> str:
+        """Why what stands at its paths cannot be adopted, or ""."""
+        absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._root, p))]
+        if absent:
+            return f"{', '.join(absent)} is missing"
+        return self._jobs.verify(spec) if spec.verify else ""

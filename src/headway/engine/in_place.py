@@ -1,0 +1,82 @@
+"""Files that a run changes in place: as each artifact has to find them, one user at a time, and as they are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headway.core import commands as cmd
+from headway.core.fingerprint import NOTHING
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Fingerprint, Output, Step
+from headway.engine.judge import BEFORE, Judge
+from headway.engine.making import Task
+from headway.engine.recording import Recorder
+from headway.engine.shared import Use
+
+
+class InPlace:
+    """The shared files of one run, and who is at them now."""
+
+    def __init__(self, judge: Judge, record: Recorder) -> None:
+        self._judge = judge
+        self._record = record
+        self._using: dict[str, list[Use]] = {}
+        self._held: dict[str, list[Use]] = {}
+
+    def uses(self, artifact_id: str) -> Sequence[Use]:
+        """The shared files that an artifact reads or changes. Most plans have none."""
+        shared = self._judge.shared
+        return shared.uses(artifact_id) if shared.chains else ()
+
+    def are_free(self, uses: Sequence[Use]) -> bool:
+        """Whether all of them can be used beside those who use them now."""
+        return all(use.suits(other) for use in uses for other in self._using.get(use.path, ()))
+
+    def take_hold(self, artifact_id: str, uses: Sequence[Use]) -> None:
+        """They are used now."""
+        if uses:
+            self._held[artifact_id] = list(uses)
+            for use in uses:
+                self._using.setdefault(use.path, []).append(use)
+
+    def let_go(self, artifact_id: str) -> None:
+        """They are not used any more."""
+        for use in self._held.pop(artifact_id, ()):
+            self._using[use.path].remove(use)
+
+    def found_by(self, spec: ArtifactSpec, fp: Fingerprint) -> tuple[Output, ...]:
+        """Shared files, as this artifact has to find them."""
+        found = []
+        for use in self._judge.shared.uses(spec.id):
+            own = use.path in spec.modifies or use.path in spec.reads
+            stage = self._judge.stage_before(spec.id, use.path) if own else use.stage
+            output = self._judge.output_at(stage, use.path) if stage is not None else None
+            if output is not None:
+                found.append(output)
+            elif use.path in fp.before and fp.before[use.path] != NOTHING:
+                self._judge.outputs.set_aside([use.path])
+                kind = self._judge.observer.look(use.path).kind
+                found.append(Output(use.path, fp.before[use.path], 0, "exec" if kind == "exec" else "file"))
+        return tuple(found)
+
+    def keep_before(self, task: Task) -> None:
+        """What a shared file was before it was first changed: an attempt after this one begins there, too."""
+        spec = task.job.spec
+        for path in spec.modifies:
+            first = self._judge.stage_before(spec.id, path) is None and self._judge.known(spec.id) is None
+            if first and task.fp.before[path]:
+                step = Step(key="", blob=task.fp.before[path])
+                self._record(cmd.RecordStep(id=spec.id, token=task.token, name=BEFORE + path, step=step), True)
+
+    def leave(self) -> None:
+        """Shared files that were touched end as the newest of their stages left them."""
+        state = self._record.state
+        for path in sorted(self._judge.displaced):
+            stages = self._judge.shared.chains.get(path)
+            if stages is None:
+                continue
+            newest = self._judge.newest(path)
+            broken = any(stage in state.failed or stage in state.claims for stage in stages)
+            output = self._judge.output_at(newest, path) if newest is not None and not broken else None
+            if output is not None:
+                self._judge.outputs.restore([output])

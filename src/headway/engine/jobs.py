@@ -1,0 +1,128 @@
+"""What a worker is given to make an artifact with: inputs, environment, durable steps, and the key of its effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from headway.core import commands as cmd
+from headway.core.fingerprint import reuse_key
+from headway.core.gates import Check
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Step
+from headway.engine.judge import Judge
+from headway.engine.making import Task, Workshop, environment
+from headway.engine.recipes.base import Job
+from headway.engine.recording import Recorder
+from headway.engine.result import Reporter
+from headway.engine.scheduler_lock import Groups
+from headway.engine.steps import recorded_as, taken_from
+
+EFFECT = "effect key"
+"""Names the step that keeps the key of an attempt with effects elsewhere."""
+
+
+class Jobs:
+    """Builds the jobs of one run. `running` knows the attempts that have begun; `cancelled`, whether to give up."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        record: Recorder,
+        workshop: Workshop,
+        *,
+        run_id: str,
+        environ: Mapping[str, str],
+        function: Callable[[ArtifactSpec], Callable[..., Any]],
+        reporter: Reporter,
+        groups: Groups,
+        running: Mapping[str, Task],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self._judge = judge
+        self._record = record
+        self._workshop = workshop
+        self._run_id = run_id
+        self._environ = environ
+        self._function = function
+        self._reporter = reporter
+        self._groups = groups
+        self._running = running
+        self._cancelled = cancelled
+
+    def job(self, spec: ArtifactSpec, key: str) -> Job:
+        """What is to be done for an artifact. `key`: of what it is made from; none where it is only checked."""
+        state = self._record.state
+        shared_file = ""
+        if spec.phase:
+            pipeline = state.settings.pipeline(spec.pipeline)
+            named = pipeline.state if pipeline is not None else ""
+            shared_file = named if named in spec.reads or named in spec.modifies else ""
+        return Job(
+            spec=spec,
+            root=self._workshop.root,
+            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts),
+            state=shared_file,
+            sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
+            variables=state.settings.vars,
+            environment=environment(self._environ, spec, state.plan_id, self._run_id, self._effect_key(spec, key)),
+            timeout=spec.timeout or state.settings.timeout,
+            function=self._function(spec) if spec.make and key else None,
+            steps=lambda: self._stepper(spec.id, key),
+            started=lambda pid: self._groups.began(spec.id, pid),
+            printed=lambda data: self._reporter.printed(spec.id, data),
+            cancelled=self._cancelled,
+        )
+
+    def verify(self, spec: ArtifactSpec) -> str:
+        """Why what is at its paths does not stand the artifact's own check, or ""."""
+        checked = self._workshop.verify(self.job(spec, ""))
+        return f"verify: {checked.error}" if checked is not None and not checked.ok else ""
+
+    def checks(self, spec: ArtifactSpec, names: Collection[str] | None = None) -> tuple[Check, ...]:
+        """What its gates that are commands say of what is at its paths; of all of them, or of those named."""
+        return self._workshop.checks(self.job(spec, ""), names) if spec.gates else ()
+
+    def _stepper(self, artifact_id: str, key: str) -> Callable[[str, Callable[[], Any]], Any]:
+        """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""
+        counts: dict[str, int] = {}
+        token = self._running[artifact_id].token
+
+        def step(name: str, call: Callable[[], Any]) -> Any:
+            counts[name] = counts.get(name, 0) + 1
+            label = name if counts[name] == 1 else f"{name}#{counts[name]}"
+            known = self._record.state.steps.get(artifact_id, {}).get(label)
+            blobs = self._judge.outputs.blobs
+            if known is not None and known.key == key:
+                return taken_from(known, blobs)
+            stored = recorded_as(call(), key, blobs)
+            self._record.step(artifact_id, token, label, stored)
+            return taken_from(stored, blobs)
+
+        return step
+
+    # Effects elsewhere.
+
+    def keep_effect_key(self, task: Task) -> None:
+        """Before an attempt with effects begins, the key that it is given is on disk."""
+        spec = task.job.spec
+        if spec.effects:
+            step = Step(key=self._asked(spec), value=task.job.environment["HEADWAY_IDEMPOTENCY_KEY"])
+            self._record(cmd.RecordStep(id=spec.id, token=task.token, name=EFFECT, step=step), True)
+
+    def _effect_key(self, spec: ArtifactSpec, key: str) -> str:
+        """The same for every attempt at the same thing until one succeeds: with it, doing it twice does it once."""
+        step = self._record.state.steps.get(spec.id, {}).get(EFFECT) if spec.effects else None
+        return str(step.value) if step is not None and step.key == self._asked(spec) else key
+
+    def _asked(self, spec: ArtifactSpec) -> str:
+        """What is to be done, without the files that the command happens to name: it may have written them itself."""
+        fp, declared = self._judge.made_from(spec.id), set(self._judge.files.declared(spec))
+        return reuse_key(msgspec.structs.replace(fp, sources={p: d for p, d in fp.sources.items() if p in declared}))
+
+
+def is_idempotent(spec: ArtifactSpec) -> bool:
+    """It uses the key that it is given, so doing it twice does it once."""
+    return "HEADWAY_IDEMPOTENCY_KEY" in spec.run or bool(spec.metadata.get("idempotent"))

@@ -1,0 +1,197 @@
+"""Where every artifact of a run stands: still to do, done, lost, held for the user, or somebody else's to make.
+
+Each of these ends an artifact's turn: its dependents may go on, or are given up with it. Makes nothing, writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
+
+from headway.core.fingerprint import MOVED
+from headway.core.freshness import Reason
+from headway.core.gates import missing
+from headway.core.plan import ArtifactSpec
+from headway.engine.judge import Judge
+from headway.engine.queue import Queue
+from headway.engine.recording import Recorder
+from headway.engine.result import Reporter, RunResult
+
+
+class Tally:
+    """The artifacts that a run was asked for, and what became of each so far."""
+
+    def __init__(
+        self, judge: Judge, record: Recorder, reporter: Reporter, result: RunResult, selected: set[str]
+    ) -> None:
+        self._judge = judge
+        self._record = record
+        self._reporter = reporter
+        self.result = result
+        self.selected = selected
+        self.todo: dict[str, Reason] = {}
+        self.queue = Queue((), needs=tuple, courtesy=tuple)
+        self.judged = dict(judge.state.artifacts)
+        """The plan's artifacts as they were when they were judged."""
+        self.words: set[str] = set()
+        """What kinds of word are waited for: approval, gates."""
+
+    # Before anything is made.
+
+    def begin(self) -> None:
+        """What is to be done, and what waits for what."""
+        reasons, artifacts, result = self._judge.reasons, self._record.state.artifacts, self.result
+        chosen = [a for a in reasons if a in self.selected]
+        self.todo = {a: reasons[a] for a in chosen if not reasons[a].fresh}
+        result.reasons = dict(self.todo)
+        result.kept = [a for a in chosen if a not in self.todo and not artifacts[a].gathers]
+        affected: dict[str, None] = {}
+        for artifact_id in chosen:  # in dependency order
+            if artifact_id in self.todo or any(r in affected for r in self.builds_on(artifact_id)):
+                affected[artifact_id] = None
+        self.queue = Queue(affected, needs=self._waits_for, courtesy=self._lets_go_first)
+
+    def builds_on(self, artifact_id: str) -> Iterable[str]:
+        """What an artifact cannot be made without: what it requires, and earlier stages of what it changes."""
+        spec, shared = self._record.state.artifacts[artifact_id], self._judge.shared
+        return (*spec.requires, *shared.after(artifact_id)) if shared.chains else spec.requires
+
+    def _waits_for(self, artifact_id: str) -> Iterable[str]:
+        after = self._record.state.artifacts[artifact_id].after
+        return (*self.builds_on(artifact_id), *after) if after else self.builds_on(artifact_id)
+
+    def _lets_go_first(self, artifact_id: str) -> Iterable[str]:
+        return self._judge.shared.courtesy(artifact_id)  # which is another one once the plan has grown
+
+    def notice(self, artifact_id: str, reason: Reason) -> None:
+        """It was thought to be fresh, and what it requires has changed since."""
+        if artifact_id not in self.todo:
+            self.todo[artifact_id] = self.result.reasons[artifact_id] = reason
+            self._unkeep(artifact_id)
+
+    # It is as it should be.
+
+    def arrive(self, spec: ArtifactSpec, how: str, reason: Reason, *, ms: int = 0, note: str = "") -> None:
+        """Its bytes are there and recorded: it is as it should be, unless a gate is in the way."""
+        state, artifact_id = self._record.state, spec.id
+        if not spec.gates or (artifact_id not in state.made and artifact_id not in state.failed):
+            self.settle(artifact_id, how, reason, ms=ms, note=note)
+        elif artifact_id in state.failed:
+            self.lose(artifact_id, state.failed[artifact_id].error, reason, ms)
+        else:
+            lacking = "; ".join(map(str, missing(state, artifact_id)))
+            if how != "kept":
+                getattr(self.result, how).append(artifact_id)
+                self._reporter.finished(artifact_id, how, reason, ms, "waits for its gates")
+            self._judge.reasons[artifact_id] = Reason("gates_open", lacking)
+            self.wait(artifact_id, lacking, "gates")
+
+    def settle(self, artifact_id: str, how: str, reason: Reason, *, ms: int = 0, note: str = "") -> None:
+        """It is as it should be: its dependents may go on."""
+        self._judge.reasons[artifact_id] = Reason("fresh")
+        self.queue.settle(artifact_id)
+        if artifact_id not in self.todo or self._record.state.artifacts[artifact_id].gathers:
+            return
+        getattr(self.result, how).append(artifact_id)
+        shown = self.todo.get(artifact_id, reason) if reason.fresh else reason
+        self._reporter.finished(artifact_id, how, shown, ms, note)
+
+    # It is not, and what needs it is given up with it.
+
+    def lose(self, artifact_id: str, error: str, reason: Reason, ms: int = 0, tried: str = "") -> None:
+        """It failed."""
+        self.result.failed[artifact_id] = error
+        self._judge.reasons[artifact_id] = Reason("failed")
+        self._reporter.finished(artifact_id, "failed", reason, ms, error + tried)
+        self._block_behind(artifact_id)
+
+    def move(self, artifact_id: str, path: str) -> None:
+        """What it is made from changed under it: it is stale at once, and not made twice in one run."""
+        self.result.moved[artifact_id] = path
+        self._judge.reasons[artifact_id] = Reason("source_changed", path, MOVED)
+        self._block_behind(artifact_id)
+
+    def hold(self, artifact_id: str, code: str, flags: list[str], reason: Reason, note: str = "") -> None:
+        """Only the user can decide about this one; the rest goes on."""
+        self.result.decide(code, artifact_id, flags)
+        self._reporter.finished(artifact_id, "held", reason, 0, note)
+        self._block_behind(artifact_id)
+        if reason.code == "output_modified" and reason.subject in self._judge.shared.chains:
+            self._block_users(reason.subject, artifact_id)
+
+    def wait(self, artifact_id: str, why: str, code: str = "") -> None:
+        """It is somebody else's to make, now or at all; the rest goes on. `code`: it is a word that is waited for."""
+        self.result.waiting[artifact_id] = why
+        if code:
+            self.words.add(code)
+        for dependent in self.queue.give_up(artifact_id):
+            if dependent in self.todo:
+                self.result.waiting.setdefault(dependent, f"waits for {artifact_id}")
+
+    def is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:
+        """Whether something of another plan has to be made first: it is read, never run."""
+        found = self._judge.unusable(artifact_id)
+        if found is None:
+            return False
+        self.result.elsewhere[found.name] = found.command
+        self.result.blocked[artifact_id] = found.name
+        note = f"{found.name} {found.problem}. Next: {found.command}"
+        self._reporter.finished(artifact_id, "blocked", reason, 0, note)
+        self._block_behind(artifact_id)
+        return True
+
+    def _block_behind(self, artifact_id: str) -> None:
+        """Whatever needs it cannot be made now; nothing else is touched."""
+        for dependent in self.queue.give_up(artifact_id):
+            if dependent in self.todo:
+                self.result.blocked.setdefault(dependent, artifact_id)
+
+    def _block_users(self, path: str, by: str) -> None:
+        """A shared file with somebody's bytes in it is not to be touched by anybody."""
+        for artifact_id in self.queue.open:
+            if any(use.path == path for use in self._judge.shared.uses(artifact_id)):
+                if artifact_id in self.todo:
+                    self.result.blocked.setdefault(artifact_id, by)
+                self._block_behind(artifact_id)
+
+    # The plan grows and shrinks.
+
+    def forget(self, removed: Collection[str]) -> None:
+        """Nothing has to be done or decided about what is gone."""
+        for artifact_id in removed:
+            self.judged.pop(artifact_id, None)
+            self.selected.discard(artifact_id)
+            self.todo.pop(artifact_id, None)
+            self.result.reasons.pop(artifact_id, None)
+            self._unkeep(artifact_id)
+            self.queue.settle(artifact_id)
+        self._forget_questions(set(removed))
+
+    def _forget_questions(self, removed: AbstractSet[str]) -> None:
+        result = self.result
+        for decision in result.decisions:
+            decision.artifacts[:] = [a for a in decision.artifacts if a not in removed]
+        result.decisions = [decision for decision in result.decisions if decision.artifacts]
+        for table in (result.blocked, result.waiting, result.failed):
+            for artifact_id in removed & table.keys():
+                del table[artifact_id]
+
+    def extend(self, more: Collection[str], new: Collection[str]) -> None:
+        """These have to be gone through, too; those of them that are new and fresh are kept."""
+        reasons, artifacts = self._judge.reasons, self._record.state.artifacts
+        for artifact_id in more:
+            reason, gathers = reasons[artifact_id], artifacts[artifact_id].gathers
+            if not reason.fresh:
+                self.todo[artifact_id] = reason
+                if not gathers:
+                    self.result.reasons[artifact_id] = reason
+                    self._unkeep(artifact_id)
+            elif artifact_id in new and not gathers:
+                self.result.kept.append(artifact_id)
+        self.queue.add(more)
+        for artifact_id in new:
+            self.queue.wait_more(artifact_id)
+
+    def _unkeep(self, artifact_id: str) -> None:
+        if artifact_id in self.result.kept:
+            self.result.kept.remove(artifact_id)

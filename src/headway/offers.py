@@ -1,0 +1,157 @@
+"""What can be made now, and of the rest, why not. Judged artifacts and claims in; offers out.
+
+An offer names the completion that it comes after: whoever takes it up later can see whether it still stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal, NamedTuple
+
+from headway.core.freshness import EDITS, Reason
+from headway.core.gates import missing
+from headway.core.lifecycle import last_made
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Claim, State
+from headway.engine.session import Judged
+from headway.holding import gone
+from headway.ledger.recovery import now
+from headway.projections.saved_execution import SavedExecution
+
+
+class Offer(NamedTuple):
+    """An artifact that can be made now: why, by whom ideally, and what is asked for.
+
+    `seen` is the number of its newest completion: what is completed after that is not this offer any more.
+    """
+
+    spec: ArtifactSpec
+    reason: Reason
+    seen: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for machines."""
+        spec = self.spec
+        return {
+            "artifact": spec.id,
+            "description": spec.description,
+            "contract": spec.contract,
+            "instructions": spec.instructions,
+            "acceptance": list(spec.acceptance),
+            "constraints": list(spec.constraints),
+            "agent": spec.agent,
+            "complexity": spec.complexity,
+            "tags": list(spec.tags),
+            "files": list(spec.files),
+            "produces": list(spec.produces),
+            "requires": list(spec.requires),
+            "gates": [gate.name for gate in spec.gates],
+            "has_recipe": spec.has_recipe,
+            "reason": self.reason.to_dict(),
+        }
+
+
+class Next(NamedTuple):
+    """What can be made now, and of the rest, why not: waiting for somebody, or blocked by what failed."""
+
+    plan_id: str
+    offers: list[Offer]
+    waiting: dict[str, str]
+    blocked: dict[str, str]
+    failed: dict[str, str]
+    done: int
+    total: int
+    execution: SavedExecution | None = None
+    """The plan that all of this is said of."""
+
+    @property
+    def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
+        """In a word: something can be made, somebody else is at it, only a decision helps, or nothing is left."""
+        if self.offers:
+            return "ready"
+        if self.waiting:
+            return "waiting"
+        return "blocked" if self.failed or self.blocked else "done"
+
+    def to_dict(self) -> dict[str, Any]:
+        """`next --json`."""
+        return {
+            "plan_id": self.plan_id,
+            "status": self.status,
+            "next": [offer.to_dict() for offer in self.offers],
+            "waiting": self.waiting,
+            "blocked": self.blocked,
+            "failed": self.failed,
+            "progress": {"done": self.done, "total": self.total},
+        }
+
+
+def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next:
+    """What can be made now. `dead`: claimed by a run that is no more. `agent`: what is for them, or for anybody."""
+    state, reasons = judged.execution.state, judged.reasons
+    roots = _failed_roots(judged)
+    offers: list[Offer] = []
+    orphans: list[Offer] = []
+    waiting: dict[str, str] = {}
+    blocked: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    moment = now()
+    for artifact_id, spec in state.artifacts.items():
+        reason = reasons[artifact_id]
+        claim = None if artifact_id in dead else state.claims.get(artifact_id)
+        if reason.fresh:
+            continue
+        if claim is not None and gone(claim):
+            orphans.append(Offer(spec, Reason("interrupted"), newest_completion(state, artifact_id)))
+        elif claim is not None and not is_over(claim, moment):
+            waiting[artifact_id] = f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else "")
+        elif artifact_id in state.failed:
+            failed[artifact_id] = state.failed[artifact_id].error
+        elif lacking := missing(state, artifact_id):
+            waiting[artifact_id] = "; ".join(map(str, lacking))
+        elif reason.code in EDITS:
+            waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
+        elif artifact_id in roots:
+            blocked[artifact_id] = roots[artifact_id]
+        elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:
+            waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
+        elif late := late_requirements(judged, artifact_id):
+            waiting[artifact_id] = f"waits for {late[0]}"
+        elif not agent or spec.agent in ("", agent):
+            offers.append(
+                Offer(spec, reason if claim is None else Reason("interrupted"), newest_completion(state, artifact_id))
+            )
+        else:
+            waiting[artifact_id] = f"is for {spec.agent}"
+    done = sum(reason.fresh for reason in reasons.values())
+    offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
+    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution)
+
+
+def _failed_roots(judged: Judged) -> dict[str, str]:
+    """What cannot be made because something before it failed, and what that is."""
+    failed = judged.execution.state.failed
+    roots: dict[str, str] = {}
+    for artifact_id in judged.reasons:  # in dependency order
+        requires = judged.judge.graph[artifact_id].requires
+        root = next((r if r in failed else roots[r] for r in requires if r in failed or r in roots), None)
+        if root is not None:
+            roots[artifact_id] = root
+    return roots
+
+
+def late_requirements(judged: Judged, artifact_id: str) -> list[str]:
+    """What it requires of this plan that is not up to date."""
+    requires = judged.judge.graph[artifact_id].requires
+    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
+
+
+def newest_completion(state: State, artifact_id: str) -> int:
+    """The number of its newest completion, or of what waits for its gates; 0 without any."""
+    done = last_made(state, artifact_id)
+    return done.seq if done is not None else 0
+
+
+def is_over(claim: Claim, moment: str) -> bool:
+    """Whether its lease has run out."""
+    return bool(claim.lease) and claim.lease < moment
