@@ -57,7 +57,8 @@ def test_a_change_over_there_makes_stale_here_what_it_touched(land: Land) -> Non
     land.write("api/schema.sql", "v2\n")
     blocked = ran(land)
     assert blocked.blocked == {"page": "../api:users:UserModel", "site": "page"}
-    assert blocked.elsewhere == {"../api:users:UserModel": "headway run UserModel --plan-id users --project ../api"}
+    command = f"headway run UserModel --plan-id users --project {land.root / 'api'}"
+    assert blocked.elsewhere == {"../api:users:UserModel": command}
     land.run("api", "users")
     assert ran(land).made == ["page", "site"]
     assert text(land, "web/out/page.txt") == "v2\n"
@@ -89,7 +90,8 @@ def test_what_is_not_there_blocks_and_says_what_helps(land: Land) -> None:
     land.project("web").save_plan(str(land.root / "web/headway.json"))
     land.run("api", "users")
     assert ran(land).made == ["page", "site"]
-    assert said == ["headway run --project ../api", "headway dag workspace", "headway plans list --project ../api"]
+    api = land.root / "api"
+    assert said == [f"headway run --project {api}", "headway dag workspace", f"headway plans list --project {api}"]
 
 
 def test_a_name_that_several_plans_over_there_have_is_a_plan_problem(land: Land) -> None:
@@ -101,6 +103,14 @@ def test_a_name_that_several_plans_over_there_have_is_a_plan_problem(land: Land)
         ran(land)
     assert "../api:people and ../api:users have" in str(found.value)
     assert "say which: ../api:people:UserModel" in str(found.value)
+
+
+def test_the_command_that_helps_can_be_typed_where_one_is(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other project is named from the folder that one stands in."""
+    for place, way in ((".", "api"), ("web", "../api"), ("web/out", "../../api")):
+        (land.root / place).mkdir(exist_ok=True)
+        monkeypatch.chdir(land.root / place)
+        assert list(ran(land).elsewhere.values()) == [f"headway run --project {way}"]
 
 
 def test_texts_of_another_project_are_read_from_its_blobs(land: Land) -> None:
@@ -156,7 +166,7 @@ def test_who_claims_is_told_as_well(land: Land) -> None:
     work = Work(land.project("web"))
     found = Life(work, by="test").next(work.meant(None, None))
     assert found.offers == []
-    assert "headway run --project ../api" in found.waiting["page"]
+    assert f"headway run --project {land.root / 'api'}" in found.waiting["page"]
 
 
 def test_the_workspace_shows_who_requires_what_of_whom(land: Land) -> None:

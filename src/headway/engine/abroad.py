@@ -106,7 +106,7 @@ class Abroad:
             problem = f"is in {_several(plans)} of {way}: say which, {way}:{plans[0]}:{artifact}"
         else:
             problem = f"is missing: no plan of {way} has it"
-        return Found(name, problem=problem, command=f"headway plans list{at(way)}")
+        return Found(name, problem=problem, command=f"headway plans list{at(self._root, way)}")
 
     def _place(self, way: str) -> Neighbour:
         if way not in self._places:
@@ -128,7 +128,9 @@ class Abroad:
                 self._found[node] = self._judge(node)
         for node in needs:
             if node not in order:
-                self._found[node] = Found(node, problem="requires itself by way of other plans", command=_why(node))
+                self._found[node] = Found(
+                    node, problem="requires itself by way of other plans", command=self._why(node)
+                )
 
     def _needs(self, node: str) -> list[str]:
         plan, artifact = _split(node)
@@ -177,30 +179,39 @@ class Abroad:
         state = judge.state
         if artifact not in state.artifacts:
             problem = f"is missing: plan {inner} has no such artifact"
-            return Found(node, problem=problem, command=f"headway plans show {inner}{at(way)}")
+            return Found(node, problem=problem, command=f"headway plans show {inner}{at(self._root, way)}")
         reason = judge.again(artifact)
         self.judged.setdefault(plan, []).append(artifact)
         made = Found(node, self._outputs(way, judge.recorded(artifact)), judge.content(artifact))
         makes = "run" if state.artifacts[artifact].has_recipe else "claim"
-        command = f"headway {makes} {shlex.quote(artifact)} --plan-id {inner}{at(way)}"
+        command = f"headway {makes} {shlex.quote(artifact)} --plan-id {inner}{at(self._root, way)}"
         if artifact in state.claims:
-            return made._replace(problem="is being made now", command=f"headway status --plan-id {inner}{at(way)}")
+            return made._replace(
+                problem="is being made now", command=f"headway status --plan-id {inner}{at(self._root, way)}"
+            )
         if not reason.fresh:
             word = "failed" if artifact in state.failed else "is stale"
             text = state.failed[artifact].error if artifact in state.failed else reason.text
             return made._replace(problem=f"{word}: {text}", command=command)
         return made
 
+    def _why(self, node: str) -> str:
+        plan, artifact = _split(node)
+        way, inner = place_name(plan)
+        return f"headway why {shlex.quote(artifact)} --plan-id {inner}{at(self._root, way)}"
+
     def _missing(self, node: str, plan: str) -> Found:
         way, inner = place_name(plan)
         error = self._errors.get(plan)
         if error is not None:
-            return Found(node, problem=f"cannot be read: {error.message}", command=f"headway doctor{at(way)}")
+            return Found(
+                node, problem=f"cannot be read: {error.message}", command=f"headway doctor{at(self._root, way)}"
+            )
         there = self._places.get(way)
         if there is not None and there.problem:
             return Found(node, problem=there.problem, command=there.command)
         problem = f"is missing: there is no plan {inner}"
-        return Found(node, problem=problem, command=f"headway plans new FILE{at(way)}")
+        return Found(node, problem=problem, command=f"headway plans new FILE{at(self._root, way)}")
 
     def _outputs(self, way: str, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
         """Outputs by their paths from here; the texts of another project are in that project's blobs."""
@@ -239,12 +250,6 @@ def _split(node: str) -> tuple[str, str]:
     name = foreign_name(node)
     assert name is not None, f"{node} names a plan"
     return name
-
-
-def _why(node: str) -> str:
-    plan, artifact = _split(node)
-    way, inner = place_name(plan)
-    return f"headway why {shlex.quote(artifact)} --plan-id {inner}{at(way)}"
 
 
 # What is wrong with a plan beside others.

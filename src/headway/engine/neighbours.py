@@ -51,15 +51,20 @@ def neighbour(root: str, way: str) -> Neighbour:
     try:
         read_identity(os.path.join(there, HOME))
     except HeadwayError as error:
-        return found._replace(problem=f"cannot be read: {error.message}", command=f"headway doctor{at(way)}")
+        return found._replace(problem=f"cannot be read: {error.message}", command=f"headway doctor{at(root, way)}")
     if not os.path.isdir(store.base_path):
-        return found._replace(problem=f"is missing: nothing was made in {way} yet", command=f"headway run{at(way)}")
+        return found._replace(
+            problem=f"is missing: nothing was made in {way} yet", command=f"headway run{at(root, way)}"
+        )
     return found
 
 
-def at(way: str) -> str:
-    """The option that names a project on a command line; nothing for one's own."""
-    return f" --project {shlex.quote(way)}" if way else ""
+def at(root: str, way: str) -> str:
+    """The option that names a project on a command line, typed where we are; nothing for one's own."""
+    if not way:
+        return ""
+    full = os.path.normpath(os.path.join(root, way))
+    return f" --project {shlex.quote(min(os.path.relpath(full), full, key=len))}"
 
 
 def seen_from(root: str, way: str, name: str) -> str:

@@ -96,7 +96,7 @@ def facts_of(goal: GoalDetail, entry: GoalEntry) -> GoalFacts:
         failed=sum(1 for task in goal.tasks if task.error),
         troubled=entry.crash_recovery or bool(entry.problem),
         made=made,
-        contracts=[(task.id, task.contract) for task in goal.tasks if task.contract],
+        contracts=[(task.id, *_contract(task.contract)) for task in goal.tasks if task.contract],
         failures=[(task.id, task.error[:TEXT]) for task in goal.tasks if task.error],
         needed=[(task.id, r) for task in goal.tasks for r in task.requires if is_of_another_project(r)],
     )
@@ -164,8 +164,13 @@ def keys_of(goals: Goals) -> dict[str, Key]:
         for artifact, path, digest in facts.made:
             if digest and digest != EMPTY:
                 found.setdefault(f"content:{digest}", Key(f"{goal}:{artifact}", path))
-        for artifact, contract in facts.contracts:
-            text = " ".join(contract.split())
-            name = hashlib.blake2b(text.lower().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-            found.setdefault(f"contract:{name}", Key(f"{goal}:{artifact}", text[:TEXT]))
+        for artifact, name, text in facts.contracts:
+            found.setdefault(name, Key(f"{goal}:{artifact}", text))
     return found
+
+
+def _contract(contract: str) -> tuple[str, str]:
+    """By what a contract is known again, however it is spaced and capitalised; and what to show of it."""
+    text = " ".join(contract.split())
+    name = hashlib.blake2b(text.lower().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"contract:{name}", text[:TEXT]

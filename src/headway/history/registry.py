@@ -7,11 +7,14 @@ is an empty one; only somebody who says something creates it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from headway.core.decide import Rejection
 from headway.core.events import Event, First
 from headway.core.places import Places, allow, fold
 from headway.disk import REAL, make_folders, write_file
+from headway.errors import LedgerDamaged
 from headway.ledger.base import Loaded
 from headway.ledger.file import FileLedger
 from headway.ledger.recovery import now
@@ -39,7 +42,8 @@ class Registry:
         ledger = FileLedger(self.folder)
         stamp = ledger.stamp()
         if self._known is None or self._known[0] != stamp or not stamp:
-            self._known = (stamp, _folded(ledger.load()))
+            with _plainly(self.folder):
+                self._known = (stamp, _folded(ledger.load()))
         return self._known[1]
 
     def record(self, event: Event, *, first: First, by: str) -> bool:
@@ -51,7 +55,8 @@ class Registry:
         if os.path.basename(home) == ".headway" and not os.path.exists(ignore):
             write_file(REAL, ignore, [b"*\n"], durable=False)
         ledger = FileLedger(self.folder)
-        loaded = ledger.begin(None)
+        with _plainly(self.folder):
+            loaded = ledger.begin(None)
         try:
             wanted = self._refuse(_folded(loaded), event)
             if wanted is None:
@@ -70,6 +75,20 @@ class Registry:
         if isinstance(decided, Rejection):
             raise rejected(decided)
         return decided
+
+
+@contextmanager
+def _plainly(folder: str) -> Iterator[None]:
+    """Damage of these ledgers is for people: nothing else holds what was said in them."""
+    try:
+        yield
+    except LedgerDamaged as error:
+        raise LedgerDamaged(
+            error.message,
+            facts=error.facts,
+            hint=f"put a backup back, or move {folder} away and say it again",
+            code=error.error_code,
+        ) from error
 
 
 def _folded(loaded: Loaded | None) -> Places:

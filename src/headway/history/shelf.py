@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-SCHEMA = "1"
+SCHEMA = "2"
 TABLES = (
     "CREATE TABLE ws_meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
     "CREATE TABLE ws_goals (project TEXT, goal TEXT, position TEXT, facts BLOB, PRIMARY KEY (project, goal))",
@@ -36,7 +36,8 @@ class GoalFacts(msgspec.Struct, array_like=True, gc=False):
     troubled: bool
     made: list[tuple[str, str, str]]
     """Artifact, path and content hash of each output."""
-    contracts: list[tuple[str, str]]
+    contracts: list[tuple[str, str, str]]
+    """Artifact, key and text of each contract."""
     failures: list[tuple[str, str]]
     needed: list[tuple[str, str]]
 

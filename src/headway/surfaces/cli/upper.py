@@ -92,7 +92,8 @@ def show_workspace(dag: WorkspaceDag, screen: Screen, *, everything: bool = Fals
         for link in dag.links[:most]:
             arrow = "↔" if link.relationship == "sibling" else "→"
             sure = "confirmed" if link.confirmed else f"{link.confidence:.2f}"
-            why = screen.style("; ".join(link.evidence), "dim")
+            more = f" and {len(link.evidence) - 2} more" if len(link.evidence) > 2 and not everything else ""
+            why = screen.style("; ".join(link.evidence if everything else link.evidence[:2]) + more, "dim")
             screen.say(f"  {link.source} {arrow} {link.target}  {link.relationship}  {sure}  {why}")
         _rest(dag.links, most, screen)
     if dag.shared_artifacts or dag.shared_patterns:
