@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import appending, histories, making, peers, plans, resting, starting, workspaces
+from benchmarks import appending, histories, making, peers, pipelines, plans, resting, starting, workspaces
 from benchmarks.measure import Benchmark, Row, Setting, table
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "cold": making.cold,
     "step": making.step,
     "state": making.state,
+    "pipelines": pipelines.pipelines,
 }
 QUICK = 0.1
 """What --quick multiplies every count by."""

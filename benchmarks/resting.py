@@ -93,7 +93,7 @@ def _tenfold(setting: Setting) -> list[Row]:
     few, many = setting.count(FULL, least=60), setting.count(10 * FULL, least=600)
     less = projects.made(setting, "headway.json", few)
     more = projects.written(setting, "headway.json", many)
-    peak = _peak(more)
+    peak = peak_of(more)
     for _ in range(2):
         child(RUN, more)
 
@@ -109,7 +109,7 @@ def _tenfold(setting: Setting) -> list[Row]:
         partial(judged, more),
     )
     shutil.rmtree(more / ".headway" / "stamps")
-    judging = _peak(more)
+    judging = peak_of(more)
     judge_bar = many >= 10 * FULL
     return [
         Row(f"growth: no-op, {few:,}", one * 1e3, "ms"),
@@ -123,16 +123,18 @@ def _tenfold(setting: Setting) -> list[Row]:
             "≤ 12 ×",
             slow_ten / slow_one <= GROWTH,
         ),
-        _memory(f"growth: memory, cold run of {many:,}", peak, judge_bar),
-        _memory(f"growth: memory, judging {many:,} in full", judging, judge_bar),
+        memory(f"growth: memory, cold run of {many:,}", peak, judge_bar),
+        memory(f"growth: memory, judging {many:,} in full", judging, judge_bar),
     ]
 
 
-def _memory(name: str, peak: int, full: bool) -> Row:
+def memory(name: str, peak: int, full: bool) -> Row:
+    """A peak against what we promise, which is about the full size."""
     return Row(name, peak / (1 << 20), "MiB", bar="< 1 GiB", ok=peak < GIGABYTE if full else None)
 
 
-def _peak(folder: Path) -> int:
+def peak_of(folder: Path) -> int:
+    """The most memory that a run there takes."""
     words = [sys.executable, "-c", PEAK, *RUN]
     found = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=plain_environment())
     return int(json.loads(found.stdout))

@@ -130,6 +130,10 @@ class Terminal:
             assert self._read(0.5) or self.process.poll() is None, f"it ended with\n{self.screen.text}"
         return self.screen.text
 
+    def type(self, text: str) -> None:
+        """What somebody types, with Enter at its end."""
+        os.write(self._master, f"{text}\n".encode())
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 

@@ -23,7 +23,7 @@ LAYERS = (
     {"projections"},
     {"store"},
     {"engine", "interop"},
-    {"choosing", "history"},
+    {"choosing", "history", "proposals"},
     {"project"},
     {"doctor", "planning", "overview"},
     {"work", "holding"},

@@ -135,13 +135,16 @@ def _advice(state: State, found: Next) -> str:
 def page(
     name: str, items: Sequence[Any] | Iterable[Any], cursor: str, show: Callable[[Any], Any], head: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """As many items as fit, after the cursor; `next_cursor` for the rest. One item that is too large stands alone."""
+    """As many items as fit, after the cursor; `next_cursor` for the rest. One that is too large stands alone, cut."""
     known = items if isinstance(items, Sequence) else list(items)
     start = _position(cursor, len(known))
+    head = fit(dict(head), ANSWER // 8)
     shown: list[Any] = []
-    room = ANSWER // 2 - tokens(dict(head)) - 100
+    room = ANSWER // 2 - tokens(head) - 100
     for item in islice(known, start, None):
         entry = show(item)
+        if not shown:
+            entry = fit(entry, room)
         room -= tokens(entry) + 1
         if room < 0 and shown:
             break
@@ -164,9 +167,8 @@ def _position(cursor: str, total: int) -> int:
     return int(cursor)
 
 
-def fit(document: dict[str, Any]) -> dict[str, Any]:
+def fit(document: dict[str, Any], most: int = ANSWER // 2 - 50) -> dict[str, Any]:
     """A document that fits into an answer: its longest texts and lists are cut, and it says so."""
-    most = ANSWER // 2 - 50
     width = 4000
     told = document
     while tokens(told) > most and width >= 8:

@@ -158,6 +158,7 @@ class Life:
         """Take the first artifact in hand that can be made now; others may be at it at the same time."""
         earlier = self._offers.pop(meant.plan_id, [])
         wanted = agent or self._by
+        self._grown(meant.plan_id)
         claimed = self._claim_one(meant.plan_id, earlier, lease, again=wanted)
         if claimed is not None:
             return claimed
@@ -201,7 +202,7 @@ class Life:
         execution, artifact_id = self._show(plan_id), offer.spec.id
         if artifact_id not in execution.state.artifacts:
             return None
-        judged = self._judge(plan_id, execution, [artifact_id])
+        judged = self._judge(plan_id, execution, _with_earlier(execution.state, artifact_id))
         spec, reason = judged.execution.state.artifacts[artifact_id], judged.reasons[artifact_id]
         held_back = reason.fresh or reason.code in EDITS or artifact_id in execution.state.failed
         if held_back or spec.agent not in ("", agent) or late_requirements(judged, artifact_id):
@@ -237,6 +238,8 @@ class Life:
         state = judged.execution.state
         spec = state.artifacts[artifact_id]
         held = self._token(state, artifact_id, token)
+        if text is not None and not note and (spec.produces or spec.modifies):
+            note = text.decode("utf-8", "replace")  # its files are its result, so this is a word about them
         outputs = self._outputs(judged, spec, text)
         workshop, job = self._workshop(judged, spec)
         verified = self._verify(workshop, job)
@@ -368,9 +371,17 @@ class Life:
 
     def _find(self, plan_id: str, word: str) -> tuple[Judged, str]:
         """An artifact, judged with what it requires and nothing else."""
-        execution = self._show(plan_id, newest=True)
+        execution = self._grown(plan_id)
         artifact_id = self._work.session.resolve(execution.state, [word])[0]
-        return self._judge(plan_id, execution, [artifact_id]), artifact_id
+        return self._judge(plan_id, execution, _with_earlier(execution.state, artifact_id)), artifact_id
+
+    def _grown(self, plan_id: str) -> SavedExecution:
+        """The plan as it is, with the units that its pipelines have by now: whoever works by hand waits for no run."""
+        execution, due = self._work.session.foreseen(self._show(plan_id, newest=True))
+        if not due:
+            return execution
+        self._execute(plan_id, *due)
+        return self._show(plan_id, newest=True)
 
     def _judge(self, plan_id: str, execution: SavedExecution, just: Sequence[str] = ()) -> Judged:
         """Judge artifacts; where the ledger is kept open, with what the same version of the plan said of itself."""
@@ -493,6 +504,11 @@ class Life:
 
     def _execute(self, plan_id: str, *commands: cmd.Command) -> Sequence[Any]:
         return self._project.execute(plan_id, *commands, by=self._by, writer=self._writer(plan_id))
+
+
+def _with_earlier(state: State, artifact_id: str) -> list[str]:
+    """An artifact, and those that only come before it."""
+    return [artifact_id, *(a for a in state.artifacts[artifact_id].after if a in state.artifacts)]
 
 
 def _making(state: State, artifact_id: str) -> str:

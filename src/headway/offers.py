@@ -117,6 +117,8 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             waiting[artifact_id] = f"{elsewhere.name} of another plan: {elsewhere.command}"
         elif late := late_requirements(judged, artifact_id):
             waiting[artifact_id] = f"waits for {late[0]}"
+        elif spec.gathers:
+            waiting[artifact_id] = "follows from what it stands for: headway run"
         elif not agent or spec.agent in ("", agent):
             offers.append(
                 Offer(spec, reason if claim is None else Reason("interrupted"), newest_completion(state, artifact_id))
@@ -141,9 +143,26 @@ def _failed_roots(judged: Judged) -> dict[str, str]:
 
 
 def late_requirements(judged: Judged, artifact_id: str) -> list[str]:
-    """What it requires of this plan that is not up to date."""
-    requires = judged.judge.graph[artifact_id].requires
-    return [r for r in requires if r in judged.reasons and not judged.reasons[r].fresh]
+    """What of this plan has to be done first: what it requires, earlier stages of a file that it changes in place, and
+    whoever else comes before it; or else, who uses such a file at this moment."""
+    shared, spec = judged.judge.shared, judged.judge.graph[artifact_id]
+    artifacts, failed = judged.execution.state.artifacts, judged.execution.state.failed
+    order = [r for r in spec.after if r not in failed and r in artifacts and artifacts[r].gathers != "units"]
+    before = dict.fromkeys((*spec.requires, *shared.after(artifact_id), *order))
+    late = [r for r in before if r in judged.reasons and not judged.reasons[r].fresh]
+    return late or _using_the_same(judged, artifact_id)
+
+
+def _using_the_same(judged: Judged, artifact_id: str) -> list[str]:
+    """Artifacts in somebody's hands whose files this one may not touch, or read, at the same time."""
+    shared = judged.judge.shared
+    uses = shared.uses(artifact_id)
+    return [
+        other
+        for other, claim in judged.execution.state.claims.items()
+        if uses and other != artifact_id and not gone(claim) and not is_over(claim, now())
+        if any(use.path == theirs.path and not use.suits(theirs) for use in uses for theirs in shared.uses(other))
+    ]
 
 
 def newest_completion(state: State, artifact_id: str) -> int:

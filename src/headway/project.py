@@ -33,7 +33,7 @@ from headway.core.ids import hash_goal
 from headway.core.plan import PlanSpec, Profile
 from headway.core.state import Export, Position, Proposal, State
 from headway.disk import REAL, Disk
-from headway.errors import BlobDamaged, DamageError, HeadwayError, NotFound, PlanInvalid, TryLater
+from headway.errors import DamageError, HeadwayError, NotFound, PlanInvalid, TryLater
 from headway.files.blobs import Blobs
 from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
@@ -41,6 +41,7 @@ from headway.ledger.recovery import now
 from headway.ledger.writer import Writer, rejected
 from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
+from headway.proposals import base_of, in_full, lost_problems, storable
 from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ class Project:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
-        self.blobs.put(msgspec.json.encode(_storable(self._in_full(plan, folder.plan_id))))
+        self.blobs.put(msgspec.json.encode(storable(in_full(plan, folder.plan_id, self.store))))
         with folder.writing(show=show) as writer:
             self._release_dead(folder, writer)
             records = writer.execute(command, by=self.by)
@@ -290,11 +291,11 @@ class Project:
     ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
         """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
         chosen = self._chooser.id_of(plan, plan_id, name, problems)
-        plan = _storable(self._in_full(plan, chosen))
+        plan = storable(in_full(plan, chosen, self.store))
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
         blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
-        lost = self._lost(plan, problems)
+        lost = lost_problems(plan, problems, self.check)
         proposal = Proposal(
             path=name,
             source=source,
@@ -310,18 +311,10 @@ class Project:
             command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
             _refuse(None, command)
         else:
-            base = existing.proposal if fresh else self._base(existing, plan, take)
+            base = existing.proposal if fresh else base_of(existing, plan, take, self.blobs)
             command = TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
             _refuse(existing.state, command)
         return folder, existing, command
-
-    def _lost(self, plan: PlanSpec, problems: Sequence[Problem]) -> list[Problem]:
-        """Problems of a proposal that the plan, as it is kept, does not show: the reader left out what is wrong."""
-        if not problems:
-            return []
-        kept = msgspec.structs.replace(plan, artifacts=tuple({spec.id: spec for spec in plan.artifacts}.values()))
-        shown = {(p.code, p.artifact, p.key) for p in self.check(kept)}
-        return [p for p in problems if (p.code, p.artifact, p.key) not in shown][:20]
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""
@@ -426,7 +419,7 @@ class Project:
         proposal = given.state.proposal
         if proposal is None or not proposal.problems:
             return None
-        blob = self.blobs.put(msgspec.json.encode(_storable(given.proposal)))
+        blob = self.blobs.put(msgspec.json.encode(storable(given.proposal)))
         return msgspec.structs.replace(proposal, source="", blob=blob)
 
     def _is_here(self, folder: PlanFolder, current: SavedExecution, given: SavedExecution) -> bool:
@@ -571,32 +564,6 @@ class Project:
         seq, hash_ = found.position
         return SavedExecution(evolve(found.state, Record(seq, now(), self.by, event, hash_, hash_)), found.position)
 
-    def _in_full(self, plan: PlanSpec, plan_id: str) -> PlanSpec:
-        """The plan with each plain name of another plan's artifact in full: so it is recorded, whatever comes later."""
-        own = {spec.id for spec in plan.artifacts}
-        if all(r in own for spec in plan.artifacts for r in spec.requires):
-            return plan
-        from headway.engine.abroad import resolved
-
-        return resolved(plan, plan_id, self.store)[0]
-
-    def _base(self, existing: SavedExecution, plan: PlanSpec, take: str) -> PlanSpec:
-        """The proposal as last taken in: what the new one is compared with."""
-        before = existing.state.proposal
-        if before is None:
-            return PlanSpec(goal=existing.goal)
-        try:
-            return msgspec.json.decode(self.blobs.get(before.blob), type=PlanSpec)
-        except BlobDamaged as error:
-            if take:  # nothing is known to be unchanged: one side is taken whole
-                return existing.proposal if take == "file" else plan
-            raise BlobDamaged(
-                f"What {before.path} said when it was last taken in is not known any more",
-                facts={"blob": before.blob, "cost": "changes of the file cannot be told from changes of the ledger"},
-                hint="--take file makes the plan what the file says, --take ledger keeps what the ledger has",
-                code="proposal.lost",
-            ) from error
-
 
 class _Watching:
     """Brings the history up to date after a write, and loads what does so only then."""
@@ -616,12 +583,3 @@ def _refuse(state: State | None, command: Command) -> None:
     outcome = decide(state, command)
     if isinstance(outcome, Rejection):
         raise rejected(outcome)
-
-
-def _storable(plan: PlanSpec) -> PlanSpec:
-    """A draft may have any problem but one: a profile that cannot be is kept as one at a time."""
-    profile = plan.profile
-    if profile is None or profile.is_possible:
-        return plan
-    mended = msgspec.structs.replace(profile, max_concurrent_tasks=Profile().max_concurrent_tasks, locked=False)
-    return msgspec.structs.replace(plan, profile=mended)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
     from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
+    from headway.engine.prompts import Question as PromptQuestion
 
 RECALLED = 600
 """How many tokens of what is known from before a preview holds."""
@@ -120,6 +121,7 @@ class Work:
         execution: SavedExecution | None = None,
         agree: Callable[[Question], bool] | None = None,
         warn: Callable[[str], None] = lambda _: None,
+        explain: Callable[[Sequence[PromptQuestion]], str | None] = lambda _: None,
         replan: Planner | None = None,
     ) -> RunResult:
         """Make what is stale. If artifacts fail for good and a planner may be asked, go on with its better plan."""
@@ -135,6 +137,7 @@ class Work:
                 execution=None if earlier else execution,
                 agree=agree,
                 warn=warn,
+                explain=explain,
             )
             if result.status != "failed" or not result.failed or not self._replan(plan_id, result, replan):
                 return result.after(earlier)

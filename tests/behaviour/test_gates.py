@@ -273,9 +273,13 @@ def test_work_is_approved_and_rejected_by_its_name_on_the_command_line(
     assert main(["reject", "page", "--reason", "dull", "--by", "bob", *place]) == 0
     assert main(["status", *place]) == 0
     assert "gate review: REJECT by bob (dull)" in capsys.readouterr().out
+    before = crew.seq
     assert main(["approve", "page", "--by", "bob", *place]) == 0
     assert main(["gate", "page", *place]) == 0
     assert "review (review): passed\n    APPROVE by bob" in capsys.readouterr().out
+    assert main(["gate", "page", "--at", str(before), *place]) == 0, "as it was before he approved"
+    assert "REJECT by bob: dull" in capsys.readouterr().out
+    assert main(["gate", "page", "review", "approve", "--at", "1", *place]) == 2
     assert main(["approve", "site", "--by", "bob", *place]) == 2
     assert main(["gate", "page", "review", *place]) == 2
     assert main(["gate", "page", "review", "--run", *place]) == 2

@@ -122,6 +122,16 @@ def test_verify_and_missing_files_refuse_a_completion(team: Team) -> None:
     assert team.hands("ann").complete("team", "page", token=None).verified
 
 
+def test_a_text_about_files_is_a_note_and_never_lost(team: Team) -> None:
+    """What makes files has no other text; one that is too long for the record is refused, and nothing is recorded."""
+    hands = team.hands("ann")
+    hands.claim("team", "page")
+    team.write("hello")
+    with pytest.raises(HeadwayError, match="too long"):
+        hands.complete("team", "page", token=None, text=b"x" * 10_000_000)
+    assert hands.complete("team", "page", token=None, text=b"it says hello").completion.note == "it says hello"
+
+
 def test_a_failure_blocks_and_a_skip_does_not(team: Team) -> None:
     """Failing says why; skipping lets dependents go on without."""
     team.hands("ann").claim("team", "page")

@@ -676,6 +676,21 @@ def test_compaction_keeps_every_fact_that_something_still_names(bench: Bench) ->
     assert bench.project.get_project_dag_index().summary.total_edges == len(edges(bench))
 
 
+def test_compaction_keeps_what_is_named_by_what_is_kept(bench: Bench) -> None:
+    """A file that stands keeps everything that it rests on, and its provenance stays whole; so does what was reused."""
+    bench.plan("z -> y -> a; w -> x", id="old", z={"produces": []}, y={"produces": []}, x={"produces": []})
+    bench.run(plan="old")
+    bench.plan("w", id="new")
+    assert bench.run(plan="new").did == {"reused w"}
+    before = provenance(bench.project.dag, "out/a.txt")["up"]
+    bench.project.store.delete("old")
+    rebuilt = bench.project.dag.rebuild(compact_before="9999")
+    assert [t.id for t in bench.project.get_goal_details("old").tasks] == ["z", "y", "a", "w"]
+    assert rebuilt.dropped == 1, "x is a text that nobody names"
+    assert provenance(bench.project.dag, "out/a.txt")["up"] == before == ["old:y", "old:z"]
+    assert provenance(bench.project.dag, "new:w")["made_by"][0]["note"].endswith("of old")
+
+
 # Questions.
 
 
@@ -891,6 +906,10 @@ def test_switching_among_twenty_projects_never_shows_anothers_data(tmp_path: Pat
             hits = Search(project.dag).find("goal")
             if {h.goal for h in hits} != ids:
                 wrong.append((number, hits))
+            if step % 6 == worker % 6:
+                written = project.append_goal_to_dag(f"goal-{number}", learnings=[f"of {number}"])
+                if {*written.learnings} != {f"of {number}"}:
+                    wrong.append((number, written.learnings))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(switch, range(8)))

@@ -11,14 +11,9 @@ import pytest
 from headway import Plan, QuotaExhausted
 from headway.core.events import RecipeChanged, UnitExpanded
 from tests.behaviour.scenes import Book
+from tests.terminal import Terminal
 
 PHASES = ("plan", "preflight", "continuity_pack", "write", "repair~1", "state_repair~1", "lint~1", "apply")
-
-
-@pytest.fixture
-def book(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Book:
-    """Two scenes, eight phases, nothing made yet."""
-    return Book(tmp_path / "book", capsys)
 
 
 def unit(name: str, *phases: str) -> list[str]:
@@ -63,6 +58,36 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     update = book.json(".headway/phases/s1.json")["phases"]["write"]["prompt_update"]
     assert update["prompt_update_reason"] == "the old one was dull"
     assert update["prompt_hash_prev"] != update["prompt_hash_new"]
+
+
+def test_on_a_terminal_it_asks_why_and_goes_on_with_a_reason(book: Book) -> None:
+    """Enter alone leaves everything as it is, and names the flags; a reason is recorded as if it had been a flag."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.calls()
+    book.stop_at("")
+    book.prompt("write", "write better {{ unit }}")
+    for typed, code in (("", 3), ("the old one was dull", 0)):
+        with Terminal("headway", "run", cwd=book.root, columns=120) as terminal:
+            shown = terminal.until(lambda screen: "Why was it changed?" in screen)
+            assert "prompts/write.md changed" in shown
+            terminal.type(typed)
+            assert terminal.wait() == code, terminal.screen.text
+        assert bool(book.calls()) == bool(typed)
+        assert ("--resume-allow-prompt-change" in terminal.screen.text) == (not typed)
+        assert terminal.screen.text.count("prompts/write.md changed (") == (1 if not typed else 3)
+    (changed,) = [r.event for r in book.history("book") if isinstance(r.event, RecipeChanged)]
+    assert changed.reason == "the old one was dull"
+
+
+def test_a_plan_that_refuses_changed_prompts_asks_nobody(book: Book) -> None:
+    """`refuse` waits for the flag, on a terminal, too."""
+    book.edit("goal: Write", "prompt_changes: refuse\ngoal: Write")
+    book.go()
+    book.prompt("write", "write better {{ unit }}")
+    with Terminal("headway", "run", cwd=book.root) as terminal:
+        assert terminal.wait() == 3
+    assert "Why was it changed?" not in terminal.screen.text
 
 
 def test_sbf_37_a_deleted_output_is_restored_and_one_that_cannot_be_is_made_again_with_all_after_it(book: Book) -> None:
@@ -512,6 +537,10 @@ def test_a_required_output_that_was_not_written_fails_and_an_optional_one_does_n
         ("requires_outputs: [patch]", "requires_outputs: [path]", "did you mean patch?"),
         ("work/{unit}/card.json", "../{unit}/card.json", "outside the project"),
         ("'scene:*/apply'", "'scene:*/appl'", "is not in the plan"),
+        ("pre_state: true\n      repair", "requires: ['nope:*/x']\n      repair", "which is no phase of a pipeline"),
+        ("pre_state: true\n      repair", "requires: ['scene:*/plan']\n      repair", "of its own pipeline"),
+        ("pre_state: true\n      repair", "requires: ['book:outline']\n      repair", "names this plan itself"),
+        ("pre_state: true\n      repair", "requires: [s1/plan]\n      repair", "no artifact of the plan"),
         ("    state: state.json\n", "", "reads a state that nobody names"),
     ],
 )

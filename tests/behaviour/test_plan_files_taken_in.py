@@ -292,3 +292,16 @@ def test_a_draft_is_sound_again_when_what_could_not_be_read_is_gone(
     assert shop.run(capsys, "run").code == 0
     assert shop.load().state.proposal.problems == ()  # type: ignore[union-attr]
     assert (shop.root / "page.txt").exists()
+
+
+def test_fresh_makes_the_plan_what_its_file_says(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever others made of it since; what was made and still fits is kept."""
+    shop.run(capsys, "run")
+    shop.run(capsys, "plans", "edit", "set", "model", "description=Another", "--reason", "a try")
+    shop.run(capsys, "plans", "edit", "add", "extra", "run=true", "--reason", "another")
+    shown = shop.run(capsys, "run", "-n", "--fresh").out
+    assert "Removed    1  extra" in shown
+    assert shown.endswith("Nothing to do.\n")
+    assert "extra" in shop.run(capsys, "status", "--json").json["artifacts"], "a preview changes nothing"
+    assert shop.run(capsys, "run", "--fresh").out == "Nothing to do: 2 artifacts are up to date.\n"
+    assert list(shop.run(capsys, "status", "--json").json["artifacts"]) == ["model", "routes"]

@@ -10,9 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Settings, Units
 from headway.errors import DecisionNeeded, PlanInvalid, TryLater
 from headway.life import Life
 from headway.project import Project
@@ -120,6 +121,23 @@ def test_a_plain_name_that_several_plans_have_is_a_plan_problem(bench: Bench) ->
     assert problem.code == "plan.ambiguous"
     assert "plans people and users" in problem.message
     assert problem.hint == "say which: people:model"
+
+
+@pytest.mark.parametrize("required", ["users:*/write", "users:model", "Users:model"])
+def test_a_name_that_is_a_pipeline_here_and_another_plan_is_a_plan_problem(bench: Bench, required: str) -> None:
+    """Whichever of the two is meant; of a plan that nobody requires by that name, nothing is said."""
+    bench.plan("model", id="users")
+    pipeline = Pipeline(name="users", units=Units(names=("u",)), phases=(Phase(id="write", run="true"),))
+    spec = PlanSpec(goal="g", id="auth", settings=Settings(pipelines=(pipeline,)))
+    assert not bench.project.check(spec)
+    service = ArtifactSpec(id="service", requires=(required,))
+    (problem,) = bench.project.check(msgspec.structs.replace(spec, artifacts=(service,)))
+    assert (problem.code, problem.artifact) == ("plan.ambiguous", "service")
+    assert "is a pipeline here, and another plan" in problem.message
+    phase = Phase(id="read", run="true", requires=(required,))
+    other = Pipeline(name="pages", units=Units(names=("p",)), phases=(phase,))
+    (problem,) = bench.project.check(msgspec.structs.replace(spec, settings=Settings(pipelines=(pipeline, other))))
+    assert (problem.code, problem.artifact) == ("plan.ambiguous", "pages:read")
 
 
 def test_an_id_of_this_plan_wins_over_another_plans(bench: Bench) -> None:

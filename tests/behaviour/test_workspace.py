@@ -377,7 +377,7 @@ def test_a_folder_that_may_not_be_read_is_said_and_the_rest_is_shown(land: Land)
     secret = land.root / "secret"
     (secret / "inner").mkdir(parents=True)
     for folder in (land.root, *land.root.parents):
-        if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o005 == 0o005:
+        if folder.stat().st_uid == os.getuid() and folder.stat().st_mode & 0o005 != 0o005:
             folder.chmod(folder.stat().st_mode | 0o055)
     secret.chmod(0)
     reading, writing = os.pipe()

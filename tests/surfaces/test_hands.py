@@ -62,6 +62,19 @@ def test_status_and_why_name_who_has_it_in_hand_and_claim_no_run(run: Run) -> No
     assert next_command(why)[:4] == ["complete", "intro", "--by", "joe"]
 
 
+def test_status_names_what_can_be_claimed_before_what_somebody_has_in_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run could make nothing: while there is something to take, that is next; then it is told who has the rest."""
+    shop = Workshop(tmp_path / "other")
+    shop.file.write_text("{id: p, goal: g, artifacts: {a: {}, b: {}, c: {requires: [a]}}}", encoding="utf-8")
+    for name in "ab":
+        assert next_command(shop.run(capsys, "status"))[:2] == ["claim", name]
+        shop.run(capsys, "claim", name, "--by", "joe")
+    assert next_command(shop.run(capsys, "status"))[:2] == ["why", "a"]
+    assert next_command(shop.run(capsys, "why", "a"))[:4] == ["complete", "a", "--by", "joe"]
+
+
 def test_of_a_lease_that_is_over_it_is_said_that_anybody_may_claim(run: Run) -> None:
     """It still stands, and the next step is another claim."""
     run("claim", "intro", "--by", "joe", "--lease", "0.000001s")

@@ -175,6 +175,31 @@ def test_a_client_is_killed_over_http_and_another_goes_on(tmp_path: Path) -> Non
         play(lambda: story(served))
 
 
+def test_without_a_session_only_the_token_tells_whose_claim_it_is(tmp_path: Path) -> None:
+    """Clients of one name are not one client: a call that has neither session nor token finishes nobody's work."""
+
+    async def story(served: Served) -> None:
+        await save(tmp_path)
+        async with over_http(served) as first, over_http(served) as second:
+            token = (await first.do("claim", artifact="one"))["token"]
+            (tmp_path / "one.txt").write_text("mine")
+            before = Project(tmp_path).show("p").position
+            for tool, arguments in (
+                ("complete", {}),
+                ("fail", {"error": "e"}),
+                ("release", {"reason": "r"}),
+                ("note", {"note": "n"}),
+            ):
+                refused = await second.refused(tool, artifact="one", **arguments)
+                assert (refused["code"], "token" in refused["hint"]) == ("claim.token", True)
+            assert Project(tmp_path).show("p").position == before
+            assert (await first.do("note", artifact="one", note="half", token=token))["token"] == token
+            assert (await first.do("complete", artifact="one", token=token))["status"] == "complete"
+
+    with serving(tmp_path) as served:
+        play(lambda: story(served))
+
+
 def test_a_client_that_says_goodbye_over_http_leaves_its_claims_to_others(tmp_path: Path) -> None:
     """The end of a session is the end of its connection."""
 

@@ -65,6 +65,16 @@ def test_the_receipt_says_what_happened_and_what_to_do(found: dict[str, Any], wo
     assert receipt(RunResult(plan_id="x", **found)) == words
 
 
+def test_what_waits_says_for_what_once() -> None:
+    """For a command, with the options that name this plan; or for something else, in its own words."""
+    result = RunResult(plan_id="x", waiting={"a": "headway claim a", "b": "waits for a", "c": "claimed by eve"})
+    assert [line for _, line in closing(result, " --plan p.yaml")] == [
+        "a waits: headway claim a --plan p.yaml",
+        "b waits for a",
+        "c waits: claimed by eve",
+    ]
+
+
 def test_the_next_command_is_about_the_same_plan() -> None:
     """Options that named the plan name it again."""
     result = RunResult(

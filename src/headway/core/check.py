@@ -115,11 +115,12 @@ def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Itera
     from headway.core.check_pipelines import check_pipeline, place, samples  # most plans have none
 
     names: set[str] = set()
+    artifacts = {a for a, spec in specs.items() if not spec.pipeline}
     for pipeline in plan.settings.pipelines:
         if pipeline.name in names:
             yield Problem(code="plan.duplicate", message=f"pipeline {pipeline.name} is given twice", key="pipelines")
         names.add(pipeline.name)
-        problems = list(check_pipeline(pipeline, [a for a, spec in specs.items() if not spec.pipeline]))
+        problems = list(check_pipeline(pipeline, artifacts, plan.settings.pipelines))
         yield from problems
         if problems:
             continue

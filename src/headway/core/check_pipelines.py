@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator
 
 from headway.core import conditions, items
 from headway.core.check import RANGES, Problem
+from headway.core.ids import foreign_name
 from headway.core.nearest import Nearest
 from headway.core.paths import output_problem
-from headway.core.pipelines import NAME, Unit, expand, unit_problem
+from headway.core.pipelines import NAME, Unit, all_id, expand, unit_problem, wildcard
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 
 SAMPLE = Unit("unit", "unit.txt")
@@ -25,8 +26,10 @@ def samples(pipeline: Pipeline) -> Iterator[ArtifactSpec]:
     yield from (spec for spec in expand(pipeline, [SAMPLE]) if not spec.gathers)
 
 
-def check_pipeline(pipeline: Pipeline, artifacts: Collection[str]) -> Iterator[Problem]:
-    """Every problem of one pipeline, given the ids of the plan's own artifacts."""
+def check_pipeline(
+    pipeline: Pipeline, artifacts: Collection[str], pipelines: Collection[Pipeline]
+) -> Iterator[Problem]:
+    """Every problem of one pipeline, given the ids of the plan's own artifacts and all of its pipelines."""
     where = f"pipeline {pipeline.name}"
     if not NAME.fullmatch(pipeline.name):
         hint = "letters, digits, _ and -, beginning with a letter"
@@ -39,7 +42,8 @@ def check_pipeline(pipeline: Pipeline, artifacts: Collection[str]) -> Iterator[P
     yield from _check_overrides(pipeline, where)
     seen: set[str] = set()
     for phase in pipeline.phases:
-        yield from _check_phase(pipeline, phase, seen, artifacts)
+        yield from _check_phase(pipeline, phase, seen)
+        yield from _check_requires(pipeline, phase, artifacts, pipelines)
         seen.add(phase.id)
 
 
@@ -87,9 +91,7 @@ def _check_overrides(pipeline: Pipeline, where: str) -> Iterator[Problem]:
                     yield _problem("plan.path", pipeline, None, f"{where}: the template {path} {why}", "overrides")
 
 
-def _check_phase(
-    pipeline: Pipeline, phase: Phase, before: Collection[str], artifacts: Collection[str]
-) -> Iterator[Problem]:
+def _check_phase(pipeline: Pipeline, phase: Phase, before: Collection[str]) -> Iterator[Problem]:
     where = f"pipeline {pipeline.name}, phase {phase.id}"
     if phase.id in before:
         yield _problem("plan.duplicate", pipeline, phase, f"{where} is given twice", "phases", "give one another name")
@@ -114,15 +116,26 @@ def _check_phase(
     for path in (*phase.templates.values(), *pipeline.templates.values()):
         if why := output_problem(path.replace("{unit}", "u").replace("{phase}", "p")):
             yield _problem("plan.path", pipeline, phase, f"{where}: the template {path} {why}", "templates")
+    yield from _check_loop(pipeline, phase, where)
+
+
+def _check_requires(
+    pipeline: Pipeline, phase: Phase, artifacts: Collection[str], pipelines: Collection[Pipeline]
+) -> Iterator[Problem]:
+    """What a phase needs besides the phases before it: artifacts, all units of another pipeline, another plan's."""
+    where = f"pipeline {pipeline.name}, phase {phase.id}"
+    everyone = [all_id(each.name, one.id) for each in pipelines for one in each.phases]
     for name in phase.requires:
-        if name not in artifacts and ":*/" not in name:
+        if name.startswith(f"{pipeline.name}:*"):
+            yield _problem("plan.cycle", pipeline, phase, f"{where} requires all units of its own pipeline", "requires")
+        elif wildcard(name) is not None and name not in everyone:
+            message = f"{where} requires {name}, which is no phase of a pipeline"
+            yield _problem("plan.missing", pipeline, phase, message, "requires", Nearest(everyone).hint(name))
+        elif name not in artifacts and name not in everyone and foreign_name(name) is None:
             message = f"{where} requires {name}, which is no artifact of the plan"
             hint = "a phase reads the phases before it; inputs: [a, b] names some of them"
             hint = hint if pipeline.phase(name) else Nearest(artifacts).hint(name)
             yield _problem("plan.missing", pipeline, phase, message, "requires", hint)
-        elif name.startswith(f"{pipeline.name}:*"):
-            yield _problem("plan.cycle", pipeline, phase, f"{where} requires all units of its own pipeline", "requires")
-    yield from _check_loop(pipeline, phase, where)
 
 
 def _check_loop(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Problem]:

@@ -161,7 +161,7 @@ class Running:
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
 
-    def add(self, piece: bytes) -> None:
+    def add(self, piece: bytes | memoryview) -> None:
         self._hash.update(piece)
 
     def digest(self) -> str:

@@ -22,6 +22,8 @@ from headway.core.plan import ArtifactSpec, Phase, Pipeline
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 UNIT_MAX = 120
+UNIT_MAX_BYTES = 180
+"""Of each part: `phases/<unit>@<plan>.json` is a file, and its name has at most 255 bytes."""
 
 _WILDCARD = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):\*/([A-Za-z_][A-Za-z0-9_-]*)")
 _UNIT_ODD = re.compile(r"[\x00-\x1f\x7f\\:*?\[\]{}~\"'<>|]")
@@ -46,6 +48,8 @@ def unit_problem(unit: str) -> str:
     """Why this cannot name a unit, or "" if it can."""
     if len(unit) > UNIT_MAX:
         return f"a unit's name has at most {UNIT_MAX} characters; this one has {len(unit)}"
+    if any(len(part.encode("utf-8", "surrogatepass")) > UNIT_MAX_BYTES for part in unit.split("/")):
+        return f"a unit's name has at most {UNIT_MAX_BYTES} bytes between slashes, so that a file can be named after it"
     if _UNIT_ODD.search(unit):
         return "a unit's name has no control characters and none of \\ : * ? [ ] { } ~ quotes < > |"
     return artifact_id_problem(unit).replace("an artifact id", "a unit's name").replace("artifact id", "unit's name")

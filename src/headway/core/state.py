@@ -212,6 +212,10 @@ class Replanned(Value):
     removed: tuple[str, ...] = ()
 
 
+BEFORE = "before "
+"""Begins the names of steps that keep what a file was before it was first changed in place."""
+
+
 class Step(Value):
     """A part of a function that has returned: what it was asked with, and what it gave (inline, or as a blob)."""
 

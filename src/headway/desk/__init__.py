@@ -296,7 +296,7 @@ class Desk:
     def who(self, last: Sequence[Mapping[str, Any]] = (), plan_id: str = "") -> dict[str, Any]:
         """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
         _, chosen, state = self._seen(plan_id)
-        project, known = self.project, self.roles(chosen)
+        project, known = self.project, roles(project_roles(self.root), state.settings.agents)
         newest = project.show(chosen).position.seq
         lately = attempts(project.log(chosen, first=max(newest - LOOKED_BACK + 1, 1)), state, known)
         found = who_goes_on(state, lately, as_said(last), known, now(), recall=lambda: self._recall(state, RECALLED))
@@ -540,7 +540,15 @@ class Desk:
 
     def _named(self, work: Work, plan_id: str, word: str, token: int | None) -> tuple[str, int | None]:
         """An artifact by its id or path, and the token it is held by: the one given, else the connection's own."""
-        artifact_id = work.session.resolve(work.project.show(plan_id).state, [word])[0]
+        state = work.project.show(plan_id).state
+        artifact_id = work.session.resolve(state, [word])[0]
+        if token is None and not self._holder and artifact_id in state.claims:
+            raise UsageError(
+                f"Whose claim of {artifact_id} this is cannot be told without its token",
+                facts={"claimed by": state.claims[artifact_id].by, "why": "a call without a session has no connection"},
+                hint="give the token that claim answered with",
+                code="claim.token",
+            )
         return artifact_id, token if token is not None else self._held.token(plan_id, artifact_id)
 
     def _planning(self) -> Planning:

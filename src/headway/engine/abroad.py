@@ -322,25 +322,55 @@ def check_beside_others(plan: PlanSpec, plan_id: str, store: PlanStore) -> list[
     full, ambiguous = resolved(plan, plan_id, store)
     doubtful = {(p.artifact, p.value) for p in ambiguous}
     found = [p for p in check_plan(full) if p.code != "plan.missing" or (p.artifact, p.value) not in doubtful]
-    return [*found, *ambiguous, *_problems_across(full, plan_id, store)]
+    return [*found, *ambiguous, *_names_of_both(full, plan_id, store), *_problems_across(full, plan_id, store)]
+
+
+def _names_of_both(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator[Problem]:
+    """What stands before a colon names a pipeline of this plan or another plan: one name for both says neither."""
+    pipelines = {pipeline.name.lower(): pipeline for pipeline in plan.settings.pipelines}
+    both = {name.lower() for name in store.ids() if name != plan_id} & pipelines.keys() if pipelines else set()
+    if not both:
+        return
+    own = {spec.id: spec for spec in plan.artifacts if not spec.pipeline}
+    phases = _phases(plan)
+    for place, spec in {**own, **phases}.items():
+        for required in spec.requires:
+            name, colon, _ = required.partition(":")
+            if colon and name.lower() in both and required not in own:
+                what = "phase" if place in phases else "artifact"
+                yield Problem(
+                    code="plan.ambiguous",
+                    message=f"{what} {place} requires {required}: {name} is a pipeline here, and another plan",
+                    artifact=place,
+                    key="requires",
+                    value=required,
+                    hint="give the pipeline another name",
+                )
+
+
+def _phases(plan: PlanSpec) -> dict[str, ArtifactSpec]:
+    """Phases by where a problem of theirs is."""
+    return {f"{p.name}:{phase.id}": phase for p in plan.settings.pipelines for phase in p.phases}
 
 
 def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator[Problem]:
     own = {spec.id: spec for spec in plan.artifacts}
     starts: list[str] = []
-    for spec in plan.artifacts:
+    phases = _phases(plan)
+    for place, spec in {**own, **phases}.items():
         for r in spec.requires:
             name = foreign_name(r) if r not in own else None
             if name is None:
                 continue
+            what = "phase" if place in phases else "artifact"
             way, _ = place_name(name[0])
             problem = _wrong_way(root_of(store), way) if way else None
             if problem is not None:
                 message, hint = problem
                 yield Problem(
                     code="plan.outside",
-                    message=f"artifact {spec.id} requires {r}, which {message}",
-                    artifact=spec.id,
+                    message=f"{what} {place} requires {r}, which {message}",
+                    artifact=place,
                     key="requires",
                     value=r,
                     hint=hint,
@@ -348,14 +378,14 @@ def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator
             elif name[0] == plan_id:
                 yield Problem(
                     code="plan.itself",
-                    message=f"artifact {spec.id} requires {r}, which names this plan itself",
-                    artifact=spec.id,
+                    message=f"{what} {place} requires {r}, which names this plan itself",
+                    artifact=place,
                     key="requires",
                     value=r,
                     hint=f"write {name[1]}",
                 )
-            else:
-                starts.append(spec.id)
+            elif place in own:
+                starts.append(place)
     if starts:
         yield from _cycles(own, starts, plan_id, store)
 

@@ -122,6 +122,8 @@ class Growth:
         taken = [s.id for s in command.artifacts if s.id in specs and specs[s.id].pipeline != command.pipeline]
         if taken:
             return [Problem(code="plan.duplicate", message=f"artifact {taken[0]} is there already", artifact=taken[0])]
+        if not gone and all(_is_elsewhere_the_same(specs.get(spec.id), spec) for spec in command.artifacts):
+            return []
         specs.update({spec.id: spec for spec in command.artifacts})
         plan = PlanSpec(goal=state.goal, id=state.plan_id, settings=state.settings, artifacts=tuple(specs.values()))
         return check_plan(plan)
@@ -140,7 +142,9 @@ class Growth:
     def _units_of(self, state: State, pipeline: Pipeline) -> tuple[str, list[Unit]]:
         source, items = pipeline.units.source, pipeline.units.items
         done = state.completed.get(source)
-        if done is None or not done.outputs:
+        if done is None:  # never made, or reset: until it is, there are those that there were
+            return "", _known(state, pipeline)
+        if not done.outputs:
             return "", []
         output = done.outputs[0]
         if output.size > LARGEST_OUTLINE:
@@ -220,6 +224,24 @@ def foresee(execution: SavedExecution, outputs: Outputs, *, by: str) -> tuple[Sa
         for event in events if isinstance(events, list) else ():
             state = apply(state, Record(seq, state.updated_at, by, event, hash_, hash_))
     return SavedExecution(state, execution.position), due
+
+
+def _is_elsewhere_the_same(before: ArtifactSpec | None, spec: ArtifactSpec) -> bool:
+    """Whether an artifact only got other templates, or another item: nobody but itself is concerned by that."""
+    if before is None:
+        return False
+    return msgspec.structs.replace(spec, templates=before.templates, item=before.item) == before
+
+
+def _known(state: State, pipeline: Pipeline) -> list[Unit]:
+    """The units as they were last expanded."""
+    expansion = state.units.get(pipeline.name)
+    first = pipeline.phases[0].id
+    found = []
+    for unit in expansion.units if expansion is not None else ():
+        spec = state.artifacts.get(f"{unit}/{first}~1") or state.artifacts.get(f"{unit}/{first}")
+        found.append(Unit(unit, spec.file, spec.item) if spec is not None else Unit(unit))
+    return found
 
 
 def _checked(pipeline: Pipeline, units: Sequence[Unit]) -> Iterable[Unit]:

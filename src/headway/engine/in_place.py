@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from headway.core import commands as cmd
 from headway.core.fingerprint import NOTHING
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Fingerprint, Output, Step
-from headway.engine.judge import BEFORE, Judge
+from headway.core.state import BEFORE, Fingerprint, Output, Step
+from headway.engine.judge import Judge
 from headway.engine.making import Task
 from headway.engine.recording import Recorder
 from headway.engine.shared import Use

@@ -14,7 +14,7 @@ from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made, last_whole, unfinished
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Completion, Fingerprint, Output, State
+from headway.core.state import BEFORE, Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.precedents import Precedents
@@ -28,9 +28,6 @@ from headway.files.outputs import Outputs
 if TYPE_CHECKING:
     from headway.engine.abroad import Abroad, Found
     from headway.engine.stamping import Standing
-
-BEFORE = "before "
-"""Names the step that keeps what a shared file was before an attempt changed it in place."""
 
 
 class Judge:
@@ -392,13 +389,7 @@ class Judge:
             return self._before_all(path)
         if done is not None and path in done.fp.before:
             return done.fp.before[path]
-        now = self.observer.look(path).digest
-        step = self.state.steps.get(spec.id, {}).get(BEFORE + path)
-        if step is None:
-            return now
-        failure = self.state.failed.get(spec.id)
-        left = {output.digest for output in failure.left} if failure is not None else {now}
-        return step.blob if now in left else now
+        return self._as_it_was(spec.id, path)
 
     def _before_all(self, path: str) -> str:
         """What a shared file was before any artifact changed it: as the first that did found it, or as it is."""
@@ -406,8 +397,20 @@ class Judge:
         first = self.known(stages[0]) if stages else None
         if first is not None and path in first.fp.before:
             return first.fp.before[path]
-        step = self.state.steps.get(stages[0], {}).get(BEFORE + path) if stages else None
-        return step.blob if step is not None else self.observer.look(path).digest
+        return self._as_it_was(stages[0], path) if stages else self.observer.look(path).digest
+
+    def _as_it_was(self, stage: str, path: str) -> str:
+        """A file before its first stage changed it, if what is there now is the doing of that stage or a later one."""
+        now = self.observer.look(path).digest
+        step = self.state.steps.get(stage, {}).get(BEFORE + path)
+        if step is None:
+            return now
+        failure = self.state.failed.get(stage)
+        if failure is not None:
+            ours = now in {output.digest for output in failure.left}
+        else:
+            ours = not now or stage in self._unfinished or self.precedents.names(now)
+        return step.blob if ours else now
 
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import msgspec
+
 from headway import stamp
 from headway.calm import calmly
 from headway.core.commands import ExpandUnits
@@ -50,6 +52,8 @@ class Judged(NamedTuple):
     selected: set[str]
     due: tuple[ExpandUnits, ...] = ()
     """Its pipelines are to be expanded like this: it was judged as if they had been."""
+    saved: SavedExecution | None = None
+    """Then, the plan as it was loaded."""
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -78,6 +82,7 @@ class Call(NamedTuple):
     stop: Callable[[], str] = lambda: ""
     agree: Callable[[Question], bool] | None = None
     warn: Callable[[str], None] = lambda _: None
+    explain: Callable[[Sequence[prompts.Question]], str | None] = lambda _: None
 
 
 class Session:
@@ -122,11 +127,12 @@ class Session:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
             raise NotFound(f"There is no plan {plan_id}", hint="headway plans list", code="plan.none")
-        execution, due = self._foreseen(execution) if at is None else (execution, [])
+        saved = execution
+        execution, due = self.foreseen(execution) if at is None else (execution, [])
         judged = self._judged(
             execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
         )
-        judged = judged._replace(due=tuple(due))
+        judged = judged._replace(due=tuple(due), saved=saved if due else None)
         if execution.state.claims and at is None and not writable:
             dead = folder.dead_claims(execution.state)
             judged.reasons.update(
@@ -137,24 +143,32 @@ class Session:
     def _growth(self, outputs: Outputs) -> Growth:
         return Growth(outputs.observer.expand, outputs.bytes_of)
 
-    def _foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
+    def foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
         """The plan as it will be once its pipelines are expanded, and what expands them."""
         return foresee(execution, Outputs(self.root, self.store.blobs, Observer(self.root)), by=self.by)
 
-    def _ask_about_prompts(self, judged: Judged, call: Call) -> RunResult | None:
-        """A prompt that changed before the plan was finished is the user's to decide about, before anything is made."""
+    def _ask_about_prompts(self, judged: Judged, call: Call) -> tuple[Call, RunResult | None]:
+        """A prompt that changed before the plan was finished is the user's to decide about, before anything is made.
+
+        With a reason the call goes on as if it had been given with it; without one, this is what to answer.
+        """
         changes = prompts.asked_about(judged.judge, judged.selected, call.options)
         if not changes:
-            return None
+            return call, None
+        can_agree = judged.execution.state.settings.prompt_changes == "ask"
+        reason = call.explain(changes) if can_agree else None
+        if reason:
+            return call._replace(options=msgspec.structs.replace(call.options, prompt_change=reason)), None
         result = RunResult(plan_id=judged.execution.plan_id, root=self.root)
         for change in changes:
-            result.prompts.append(change)
+            if reason is None:  # otherwise they were shown a moment ago
+                result.prompts.append(change)
             for artifact_id in change.artifacts:
                 result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
                 result.decide("prompt_changed", artifact_id, list(prompts.FLAGS))
         call.reporter.begun(result, {}, 0)
         call.reporter.ended(result)
-        return result
+        return call, result
 
     def judge_graph(self, graph: ArtifactGraph, previous: SavedExecution) -> Judged:
         """Judge a graph as if it were the plan's structure, against what was recorded. Writes nothing."""
@@ -240,17 +254,19 @@ class Session:
         execution: SavedExecution | None = None,
         agree: Callable[[Question], bool] | None = None,
         warn: Callable[[str], None] = lambda _: None,
+        explain: Callable[[Sequence[prompts.Question]], str | None] = lambda _: None,
     ) -> RunResult:
         """Make what is stale of a plan. With nothing to do, nothing is written and no lock is taken.
 
         `execution`: the plan, if it was loaded a moment ago. `agree` answers what has to be asked before anything is
         started; without it, and without `yes` among the options, that is a refusal. `warn` hears what else is amiss.
+        `explain` says why prompts were changed: "" to leave all as it is, None where nobody can be asked.
         """
-        call = Call(options, reporter or Silent(), functions, loop, stop, agree, warn)
+        call = Call(options, reporter or Silent(), functions, loop, stop, agree, warn, explain)
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
-        refused = self._ask_about_prompts(judged, call)
+        call, refused = self._ask_about_prompts(judged, call)
         if refused is not None:
             return refused
         lock = folder.run_lock()
@@ -303,7 +319,7 @@ class Session:
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         before = judged.execution.position
-        with folder.writing(known=None if judged.due else judged.execution) as writer:
+        with folder.writing(known=judged.saved or judged.execution) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             as_judged = writer.position == before

@@ -45,14 +45,14 @@ def leave(
     if identity is None or state.proposal is None:
         return False
     plan, made = identity
-    abroad = judge.abroad
-    if abroad is not None and abroad.leaves_the_project:  # too much over there would have to be named
+    there = judge.abroad
+    if there is not None and there.leaves_the_project:  # too much over there would have to be named
         stamp.forget(home, plan)
         return False
-    others = {p: Part(j, abroad.judged.get(p, [])) for p, j in abroad.judges.items() if j} if abroad is not None else {}
+    others = {p: Part(j, there.judged.get(p, [])) for p, j in there.judges.items() if j} if there is not None else {}
     plans = os.path.dirname(os.path.dirname(ledger))
     ends = {path: _end(path) for path in (ledger, *(os.path.join(plans, p, "ledger.jsonl") for p in others))}
-    if abroad is not None and [size for size, _ in list(ends.values())[1:]] != [abroad.sizes[p] for p in others]:
+    if there is not None and [size for size, _ in list(ends.values())[1:]] != [there.sizes[p] for p in others]:
         return False  # another plan has moved since it was judged
     parts = [Part(judge, list(state.artifacts) if before is None else judge.order), *others.values()]
     folders = {name: found for part in parts for name, found in _folders(part, root).items()}

@@ -138,7 +138,12 @@ def _next(judged: Judged, blockers: Mapping[str, str]) -> str:
             return "headway run"
         helps[a] = command
     last = {"why": 1, "claim": 2}  # a word that is waited for comes first, as in a run's receipt
-    return min(helps.values(), key=lambda command: last.get(command.split()[1], 0), default="headway run")
+    held = {f"headway why {a}" for a in state.claims if a not in state.failed}  # who has it is all that there is to say
+
+    def rank(command: str) -> int:
+        return 3 if command in held else last.get(command.split()[1], 0)
+
+    return min(helps.values(), key=rank, default="headway run")
 
 
 def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str:
@@ -155,7 +160,11 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     if elsewhere is not None:
         return elsewhere.command
     by_hand = not spec.has_recipe and judged.reasons[artifact_id].code not in RESTORABLE
-    return f"headway claim {artifact_id}" if by_hand and artifact_id not in state.claims else ""
+    if not by_hand:
+        return ""
+    claim = state.claims.get(artifact_id)
+    is_held = claim is not None and not (claim.lease and claim.lease < now())
+    return f"headway {'why' if is_held else 'claim'} {artifact_id}"
 
 
 def _claim(state: State, artifact_id: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,31 @@ class Rendered(NamedTuple):
     parts: Mapping[str, str]
 
 
+def _read(path: str) -> tuple[str, str]:
+    """The text of a template, and why there is none. Nobody waits for what a pipe or a device may say."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return "", "is not a file"
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        return "", f"cannot be read ({error.strerror})"
+    if len(data) > LARGEST:
+        return "", f"is larger than {LARGEST} bytes"
+    try:
+        return data.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        return "", f"is not UTF-8 text (byte {error.start})"
+
+
+class _Set(NamedTuple):
+    """The templates of an artifact: their names by path, what the files were, and the same by name."""
+
+    files: dict[str, str]
+    looked: tuple[tuple[str, str], ...]
+    digests: dict[str, str]
+
+
 class Templates:
     """The templates of one project. `look` gives the digest of a file, "" for none."""
 
@@ -45,13 +71,30 @@ class Templates:
         self._root = root
         self._look = look
         self._texts: dict[tuple[str, str], str] = {}
+        self._unreadable: dict[tuple[str, str], str] = {}
         self._parsed: dict[tuple[str, str], str] = {}
         self._named: set[str] = set()
+        self._sets: dict[tuple[tuple[str, str], ...], _Set] = {}
         self._environment: ImmutableSandboxedEnvironment | None = None
         self._lock = threading.Lock()
 
-    def files(self, spec: ArtifactSpec) -> dict[str, str]:
+    def files(self, spec: ArtifactSpec) -> Mapping[str, str]:
         """Every template of an artifact, included ones too: its name for people, by path."""
+        return self._set(spec).files
+
+    def digests(self, spec: ArtifactSpec) -> dict[str, str]:
+        """What the artifact's prompt is made of: digests of its templates by their names."""
+        return self._set(spec).digests
+
+    def _set(self, spec: ArtifactSpec) -> _Set:
+        """Walked once for all artifacts that have the same templates, and again when one of the files has changed."""
+        key = tuple(spec.templates.items())
+        known = self._sets.get(key)
+        if known is None or any(self._look(path) != digest for path, digest in known.looked):
+            known = self._sets[key] = self._walk(spec)
+        return known
+
+    def _walk(self, spec: ArtifactSpec) -> _Set:
         found = {path: f"{role}: {path}" for role, path in reversed(spec.templates.items())}
         queue = list(found)
         for path in queue:
@@ -61,11 +104,9 @@ class Templates:
                     found[inner] = inner
                     queue.append(inner)
         self._named.update(found)
-        return found
-
-    def digests(self, spec: ArtifactSpec) -> dict[str, str]:
-        """What the artifact's prompt is made of: digests of its templates by their names."""
-        return {label: self._look(path) for path, label in sorted(self.files(spec).items(), key=lambda f: f[1])}
+        looked = {path: self._look(path) for path in found}
+        digests = {label: looked[path] for path, label in sorted(found.items(), key=lambda f: f[1])}
+        return _Set(found, tuple(looked.items()), digests)
 
     def problem(self, spec: ArtifactSpec) -> str:
         """Why its prompt cannot be made, as far as the templates alone tell; or ""."""
@@ -74,6 +115,9 @@ class Templates:
             if not digest:
                 return f"Its template {path} does not exist"
             if why := output_problem(path):
+                return f"Its template {path} {why}"
+            self._text(path)
+            if why := self._unreadable[path, digest]:
                 return f"Its template {path} {why}"
             if (path, digest) not in self._parsed:
                 self._parsed[path, digest] = self._syntax(path)
@@ -106,7 +150,7 @@ class Templates:
                 hint = f"a template has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
                 what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
                 raise _broken(f"{path}: {what}", "template.undefined", hint) from error
-            except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+            except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError) as error:
                 raise _broken(f"{path}: {type(error).__name__}: {error}", "template.failed") from error
         text = "\n\n".join(part.rstrip("\n") for part in parts.values()) + "\n"
         if len(text) > LARGEST:
@@ -116,11 +160,7 @@ class Templates:
     def _text(self, path: str) -> str:
         key = (path, self._look(path))
         if key not in self._texts:
-            try:
-                with open(os.path.join(self._root, path), encoding="utf-8") as file:
-                    self._texts[key] = file.read()
-            except (OSError, UnicodeDecodeError):
-                self._texts[key] = ""
+            self._texts[key], self._unreadable[key] = _read(os.path.join(self._root, path))
         return self._texts[key]
 
     def _syntax(self, path: str) -> str:

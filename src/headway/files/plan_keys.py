@@ -147,7 +147,7 @@ ARTIFACT_KEYS: Table = {
     "contract": Key("text", "What it promises to those that require it."),
     "requires": Key(
         "list",
-        "Ids of the artifacts that must be complete before it; another plan's as plan:id, a project's as ../way:plan:id.",
+        "Ids of artifacts that must be complete before it; another plan's as plan:id, a project's as ../way:plan:id.",
         "ids",
         sorted_once,
     ),

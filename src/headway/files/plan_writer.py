@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from headway.core.plan import PlanSpec
+from headway.core.plan import Pipeline, PlanSpec
 
 SEQUENCE = "tag:yaml.org,2002:seq"
 LIVE = "live:"
@@ -18,9 +18,13 @@ def write_plan(plan: PlanSpec, *, goal: str, plan_id: str = "") -> str:
     head: dict[str, Any] = {"id": plan_id} if plan_id else {}
     head["goal"] = goal
     head |= _plain(plan.settings)
+    if plan.settings.pipelines:
+        head["pipelines"] = {pipeline.name: _pipeline(pipeline) for pipeline in plan.settings.pipelines}
     if plan.profile is not None:
         head["profile"] = {key: value for key, value in _plain(plan.profile).items() if key != "locked"}
-    lost = [spec.id for spec in plan.artifacts if spec.make.startswith(LIVE)]
+    phases = [(f"{p.name}:{phase.id}", phase) for p in plan.settings.pipelines for phase in p.phases]
+    made = [*((spec.id, spec) for spec in plan.artifacts), *phases]
+    lost = [name for name, spec in made if spec.make.startswith(LIVE)]
     head["artifacts"] = {spec.id: _artifact(_plain(spec)) for spec in plan.artifacts}
     text = _dump(head)
     note = f"# Made by functions of a program, so without a recipe here: {', '.join(lost)}\n" if lost else ""
@@ -44,6 +48,15 @@ def _plain(value: Any) -> dict[str, Any]:
     """What differs from its default, in the types of YAML."""
     found: dict[str, Any] = msgspec.to_builtins(value)
     return found
+
+
+def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
+    """Under its name, as is each of its phases; units that are only named are a list."""
+    keys = {key: value for key, value in _plain(pipeline).items() if key != "name"}
+    if list(keys.get("units", ())) == ["names"]:
+        keys["units"] = keys["units"]["names"]
+    keys["phases"] = {phase.id: _artifact(_plain(phase)) or {} for phase in pipeline.phases}
+    return keys
 
 
 def _artifact(spec: dict[str, Any]) -> dict[str, Any] | None:

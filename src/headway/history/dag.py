@@ -22,6 +22,7 @@ from headway.history.entries import changes, entry_of, newest, place, recent_of,
 from headway.history.folder import DagFolder, EdgeLogDamaged
 from headway.history.goals import Projector, changed_edges, edges_of, has_open_run
 from headway.history.manifest import affected, compact, merge_manifest
+from headway.history.open_index import OpenIndex
 from headway.history.shapes import (
     VERSION,
     DagIndex,
@@ -99,16 +100,16 @@ class Dag:
         with self.folder.locked():
             index = self._index_to_change()
             if index is None and self._is_first(plan_id):
-                index = self._empty_index()
+                index = OpenIndex.of(self._empty_index())
             if index is None:
                 self._rebuild()
-                index = self._written()
+                index = OpenIndex.of(self._written())
                 entry = _entry(index, plan_id)
             else:
                 entry = self._take_in(index, execution)
         if not entry.open_run:
             self.folder.unmark(plan_id)
-        update = DagUpdated(index.project_id, plan_id, entry.status, index.last_updated)
+        update = DagUpdated(index.head.project_id, plan_id, entry.status, index.head.last_updated)
         for listener in list(self._listeners):
             listener(update)
         return entry
@@ -132,23 +133,23 @@ class Dag:
         assert index is not None, "it was just written"
         return index
 
-    def _index_to_change(self) -> DagIndex | None:
+    def _index_to_change(self) -> OpenIndex | None:
         """The index, if it can be gone on from. One that cannot be read is made anew; a newer one is left alone."""
         try:
-            return self.folder.read_index()
+            return self.folder.open_index()
         except DamageError as error:
             self._notice(f"{error.message}: it is made again from the ledgers")
             return None
 
-    def _take_in(self, index: DagIndex, execution: SavedExecution) -> GoalEntry:
-        known = next((e for e in index.goals if e.id == execution.plan_id), None)
+    def _take_in(self, index: OpenIndex, execution: SavedExecution) -> GoalEntry:
+        known = index.entry(execution.plan_id)
         size = self._ledger_size(execution.plan_id)
         if known is not None and known.seq > execution.position.seq and known.size <= size:
             return known  # somebody who knows more has been here
         edges: list[Edge] = []
         if known is not None and self._may_wait(known, execution):
             entry = renewed_entry(known, execution, size)
-            index.goals[index.goals.index(known)] = entry
+            index.put(entry)
             self._finish(index)
             return entry
         try:
@@ -156,11 +157,11 @@ class Dag:
             for plan_id in self.folder.marked():
                 if plan_id != execution.plan_id:
                     self._record_crash(index, plan_id, edges)
-            index.edges_size = self.folder.append_edges(index.edges_size, edges)
+            index.head.edges_size = self.folder.append_edges(index.head.edges_size, edges)
         except EdgeLogDamaged:
             self._notice("dag/edges.jsonl cannot be read: it is made again from the goals")
             self._rebuild()
-            return _entry(self._written(), execution.plan_id)
+            return _entry(OpenIndex.of(self._written()), execution.plan_id)
         self._finish(index)
         return entry
 
@@ -176,7 +177,7 @@ class Dag:
 
     def _renew(
         self,
-        index: DagIndex,
+        index: OpenIndex,
         execution: SavedExecution,
         size: int,
         known: GoalEntry | None,
@@ -196,14 +197,12 @@ class Dag:
             edge.gone, edge.ts = True, stamp
         edges += [*went, *came]
         entry = entry_of(goal)
-        if known is None:
-            edges += place(index.goals, entry)
-        else:
-            index.goals[index.goals.index(known)] = entry
-        others = [r for r in index.recent_artifacts if r.goal_id != goal.id]
-        index.recent_artifacts = newest([*others, *recent_of(goal)])
-        index.behind = [*(g for g in index.behind if g != goal.id), goal.id]
-        index.changes += changes(before, goal)
+        edges += index.put(entry)
+        head = index.head
+        others = [r for r in head.recent_artifacts if r.goal_id != goal.id]
+        head.recent_artifacts = newest([*others, *recent_of(goal)])
+        head.behind = [*(g for g in head.behind if g != goal.id), goal.id]
+        head.changes += changes(before, goal)
         self._write_goal(goal, before)
         return entry
 
@@ -225,7 +224,7 @@ class Dag:
         wanted = {edge.id: edge for edge in edges_of(goal)}
         return [e for i, e in wanted.items() if i not in mine], [e for i, e in mine.items() if i not in wanted]
 
-    def _record_crash(self, index: DagIndex, plan_id: str, edges: list[Edge]) -> None:
+    def _record_crash(self, index: OpenIndex, plan_id: str, edges: list[Edge]) -> None:
         """A run that ended without a word is written down as what it is."""
         with suppress(HeadwayError, OSError):
             execution = self.store.folder(plan_id).load()
@@ -233,14 +232,13 @@ class Dag:
                 self.folder.unmark(plan_id)
             if execution is None or not self._is_crashed(execution):
                 return
-            known = next((e for e in index.goals if e.id == plan_id), None)
+            known = index.entry(plan_id)
             self._renew(index, execution, self._ledger_size(plan_id), known, edges, crashed=True)
             self.folder.unmark(plan_id)
 
-    def _finish(self, index: DagIndex) -> None:
-        index.last_updated = now()
-        index.project_id = index.project_id or self.project_id
-        self._summarise(index)
+    def _finish(self, index: OpenIndex) -> None:
+        index.head.last_updated = now()
+        index.head.project_id = index.head.project_id or self.project_id
         self._write_manifest_if_due(index)
         self.folder.write_index(index)
 
@@ -256,15 +254,15 @@ class Dag:
 
     # The manifest.
 
-    def _write_manifest_if_due(self, index: DagIndex) -> None:
+    def _write_manifest_if_due(self, index: OpenIndex) -> None:
         """A large manifest is written when enough has changed to pay for it; readers add what it lacks."""
-        if not index.behind:
+        head = index.head
+        if not head.behind:
             return
-        if index.manifest_size > SMALL_MANIFEST and index.changes * ENTRY_BYTES * 4 < index.manifest_size:
+        if head.manifest_size > SMALL_MANIFEST and head.changes * ENTRY_BYTES * 4 < head.manifest_size:
             return
-        manifest = self._manifest(index)
-        index.manifest_size = self.folder.write_manifest(manifest)
-        index.behind, index.changes = [], 0
+        head.manifest_size = self.folder.write_manifest(self._manifest(index.whole()))
+        head.behind, head.changes = [], 0
 
     def manifest(self) -> Manifest:
         """What was made, by whom, and who uses it: complete, however far the file is behind."""
@@ -456,7 +454,7 @@ class Dag:
         manifest = merge_manifest(everything, details, set(), last_updated=index.last_updated)
         changed, missing = self._compare(manifest)
         index.manifest_size = self.folder.write_manifest(manifest)
-        self.folder.write_index(index)
+        self.folder.write_index(OpenIndex.of(index))
         return Rebuilt(
             goals=len(details),
             from_ledgers=from_ledgers,
@@ -553,9 +551,9 @@ def _stat(path: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def _entry(index: DagIndex, plan_id: str) -> GoalEntry:
+def _entry(index: OpenIndex, plan_id: str) -> GoalEntry:
     """A goal as an index has it that was just made from the ledgers."""
-    found = next((e for e in index.goals if e.id == plan_id), None)
+    found = index.entry(plan_id)
     if found is None:
         raise NotFound(f"{plan_id} was deleted meanwhile", hint="headway dag show lists the goals", code="goal.none")
     return found

@@ -95,10 +95,15 @@ def place(goals: list[GoalEntry], entry: GoalEntry) -> list[Edge]:
     """Put a goal where it belongs by its beginning; the temporal edges that come and go with that."""
     at = bisect(goals, (entry.created_at, entry.id), key=lambda e: (e.created_at, e.id))
     goals.insert(at, entry)
+    return temporal_edges(goals[at - 1] if at else None, entry, goals[at + 1] if at + 1 < len(goals) else None)
+
+
+def temporal_edges(before: GoalEntry | None, entry: GoalEntry, after: GoalEntry | None) -> list[Edge]:
+    """What comes and goes when a goal gets its place between two others. One without a beginning has no place."""
     if not entry.created_at:
         return []
-    before = goals[at - 1] if at and goals[at - 1].created_at else None
-    after = goals[at + 1] if at + 1 < len(goals) else None
+    if before is not None and not before.created_at:
+        before = None
     edges = []
     if before is not None:
         edges.append(temporal_edge(before.id, entry.id, entry.created_at))

@@ -7,6 +7,7 @@ Whatever cannot be believed is an error that says so; nothing silently starts em
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -16,6 +17,7 @@ import msgspec
 
 from headway.disk import REAL, write_file
 from headway.errors import DamageError, FormatTooNew, TryLater
+from headway.history.open_index import OpenIndex
 from headway.history.shapes import VERSION, DagIndex, Edge, GoalDetail, Manifest
 from headway.ledger.lock import FileLock
 
@@ -28,6 +30,8 @@ _goal = msgspec.json.Decoder(GoalDetail).decode
 _edge = msgspec.json.Decoder(Edge).decode
 _manifest = msgspec.json.Decoder(Manifest).decode
 
+
+_FIRST = re.compile(rb'\{"version":(\d{1,9}),')
 
 T = TypeVar("T")
 
@@ -72,9 +76,16 @@ class DagFolder:
             return None
         return self._decode(data, _index, "index.json")
 
-    def write_index(self, index: DagIndex) -> None:
-        """One goal a line, so that people and grep can read it."""
-        self._write(self.index_path, _lines(index, "goals", index.goals))
+    def open_index(self) -> OpenIndex | None:
+        """The same for whoever changes it."""
+        data = _read(self.index_path)
+        if data is None:
+            return None
+        return self._decode(data, OpenIndex.read, "index.json")
+
+    def write_index(self, index: OpenIndex) -> None:
+        """All of it anew, by one rename."""
+        self._write(self.index_path, index.data())
 
     # Goals.
 
@@ -231,7 +242,7 @@ class DagFolder:
 
     def _decode(self, data: bytes, decode: Callable[[bytes], T], name: str) -> T:
         try:
-            version = msgspec.json.decode(data, type=_Versioned).version
+            version = _version(data)
             if version > VERSION:
                 raise FormatTooNew(
                     "This history was written by a newer Headway",
@@ -247,6 +258,12 @@ class DagFolder:
 
     def _write(self, path: str, data: bytes) -> None:
         write_file(REAL, path, [data], durable=False)
+
+
+def _version(data: bytes) -> int:
+    """The version that a file says it has: at its beginning, where it was written here, else wherever it stands."""
+    found = _FIRST.match(data)
+    return int(found[1]) if found else msgspec.json.decode(data, type=_Versioned).version
 
 
 def _lines(value: msgspec.Struct, field: str, items: Sequence[msgspec.Struct]) -> bytes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headway.core.ids import foreign_name
 from headway.history.goals import manifest_of, uses_of
 from headway.history.shapes import VERSION, DagIndex, GoalDetail, Manifest, ManifestEntry, task_id
 
@@ -59,45 +58,52 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
 def compact(details: list[GoalDetail], orphans: set[str], before: str) -> int:
     """Drop from goals without a ledger that ended before a day whatever nothing names any more; how many tasks.
 
-    Kept are tasks that another goal requires, reuses or imports from, and those whose file no later goal made again.
+    What stands is kept: the tasks of all other goals, and those whose file no later goal made again. So is everything
+    that they name, and what that names in turn: what they require, import, integrate with or were reused from.
     The goals themselves, their words, dates, figures and learnings stay for good.
     """
-    named = _named(details)
+    old = [goal for goal in details if goal.id in orphans and goal.updated_at < before]
     newest: dict[str, tuple[str, str]] = {}
     for goal in details:
         for task in goal.tasks:
             for path in task.produces:
                 newest[path] = max(newest.get(path, ("", "")), (task.completed_at, task_id(goal.id, task.id)))
+    standing = {node for path, (_, node) in newest.items() if not path.endswith("#text")}
+    compacting = {goal.id for goal in old}
+    standing |= {task_id(g.id, task.id) for g in details if g.id not in compacting for task in g.tasks}
+    kept = _named(details, standing)
     dropped = 0
-    for goal in details:
-        if goal.id not in orphans or goal.updated_at >= before:
-            continue
-        kept = []
-        for task in goal.tasks:
-            node = task_id(goal.id, task.id)
-            stands = any(newest[path][1] == node for path in task.produces if not path.endswith("#text"))
-            if stands or node in named or not named.isdisjoint(task.produces):
-                kept.append(task)
-        dropped += len(goal.tasks) - len(kept)
-        goal.compacted = goal.compacted or len(kept) < len(goal.tasks)
-        names = {task.id for task in kept}
-        for task in kept:  # what they required has gone with the rest
-            task.requires = [r for r in task.requires if r in names or foreign_name(r) is not None]
-        goal.tasks = kept
+    for goal in old:
+        tasks = [task for task in goal.tasks if task_id(goal.id, task.id) in kept]
+        dropped += len(goal.tasks) - len(tasks)
+        goal.compacted = goal.compacted or len(tasks) < len(goal.tasks)
+        goal.tasks = tasks
     return dropped
 
 
-def _named(details: Iterable[GoalDetail]) -> set[str]:
-    """Nodes that another goal names: requires, imports, integrates with, or was reused from (`event 7 of api`)."""
-    named: set[str] = set()
-    reused: dict[str, set[str]] = {}
+def _named(details: Iterable[GoalDetail], standing: Iterable[str]) -> set[str]:
+    """What stands, and all that it names, directly or not."""
+    names: dict[str, list[str]] = {}
+    makers: dict[str, list[str]] = {}
+    by_content: dict[tuple[str, str], list[str]] = {}
     for goal in details:
         own = {task.id for task in goal.tasks}
         for task in goal.tasks:
-            named.update(n for n in uses_of(goal, task, own) if n.partition(":")[0] != goal.id)
-            if task.how == "reused":
-                reused.setdefault(task.note.rpartition(" of ")[2], set()).add(task.content_hash or "")
+            node = task_id(goal.id, task.id)
+            names[node] = list(uses_of(goal, task, own))
+            by_content.setdefault((goal.id, task.content_hash or ""), []).append(node)
+            for path in task.produces:
+                makers.setdefault(path, []).append(node)
     for goal in details:
-        wanted = reused.get(goal.id, set())
-        named.update(task_id(goal.id, task.id) for task in goal.tasks if task.content_hash in wanted)
-    return named
+        for task in goal.tasks:
+            if task.how == "reused":  # from `event 7 of api`
+                origin = (task.note.rpartition(" of ")[2], task.content_hash or "")
+                names[task_id(goal.id, task.id)] += by_content.get(origin, ())
+    found: set[str] = set()
+    waiting = list(standing)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += (*names.get(name, ()), *makers.get(name, ()))
+    return found

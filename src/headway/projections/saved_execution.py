@@ -137,11 +137,26 @@ class SavedExecution(msgspec.Struct, frozen=True):
 def render(execution: SavedExecution) -> bytes:
     """The bytes of plan.json: the document, led by its own digest. What there is of each artifact takes a line."""
     state, waves = execution.state, execution.graph.waves()
-    body = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
-    body = _filled(body, b'"completed": {', map(_completed_line, state.completed.items()), b"}")
-    body = _filled(body, b'"waves": [', map(_encode, waves), b"]")
-    body = _filled(body, b'"artifacts": {', map(_artifact_line, state.artifacts.values()), b"}")
-    return body.replace(_BLANK, codec.digest(body).encode(), 1)
+    frame = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
+    pieces: list[bytes] = []
+    for opening, closing, lines in (
+        (b'"artifacts": {', b"}", map(_artifact_line, state.artifacts.values())),
+        (b'"waves": [', b"]", map(_encode, waves)),
+        (b'"completed": {', b"}", map(_completed_line, state.completed.items())),
+    ):  # what opens cannot stand in a text before it: a quotation mark is escaped there
+        before, _, frame = frame.partition(opening + closing)
+        inner = b",\n      ".join(lines)
+        pieces += [before, opening, b"\n      " if inner else b"", inner, b"\n    " if inner else b"", closing]
+    pieces.append(frame)
+    pieces[0] = pieces[0].replace(_BLANK, _digest_of(pieces).encode(), 1)
+    return b"".join(pieces)
+
+
+def _digest_of(pieces: Iterable[bytes | memoryview]) -> str:
+    running = codec.Running()
+    for piece in pieces:
+        running.add(piece)
+    return running.digest()
 
 
 def _frame(execution: SavedExecution, waves: list[list[str]]) -> dict[str, Any]:
@@ -167,13 +182,6 @@ def _frame(execution: SavedExecution, waves: list[list[str]]) -> dict[str, Any]:
         "execution_profile": profile_to_dict(state.profile),
         "plan": _rest(state),
     }
-
-
-def _filled(body: bytes, opening: bytes, lines: Iterable[bytes], closing: bytes) -> bytes:
-    """Put lines between these two. What opens cannot stand in a text before it: a quotation mark is escaped there."""
-    before, _, after = body.partition(opening + closing)
-    inner = b",\n      ".join(lines)
-    return b"".join((before, opening, b"\n      " + inner + b"\n    " if inner else b"", closing, after))
 
 
 def _artifact_line(spec: ArtifactSpec) -> bytes:
@@ -266,8 +274,9 @@ def is_intact(data: bytes) -> bool:
     found = _OPENING.match(data)
     if found is None:
         return False
-    claimed = found["digest"]
-    return codec.digest(data.replace(claimed, _BLANK, 1)).encode() == claimed
+    begin, end = found.span("digest")
+    whole = memoryview(data)
+    return _digest_of((whole[:begin], _BLANK, whole[end:])).encode() == found["digest"]
 
 
 def parse(data: bytes) -> SavedExecution:

@@ -84,7 +84,7 @@ def test_a_requirement_of_all_units_names_pipeline_and_phase() -> None:
     assert wanted_phases([ArtifactSpec(id="x", requires=("scene:*/apply", "y"))]) == {"scene": ("apply",)}
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/../b", "a~1", "a*", "x:y", "a\nb", " a", "u" * 200])
+@pytest.mark.parametrize("name", ["", "../x", "a/../b", "a~1", "a*", "x:y", "a\nb", " a", "u" * 200, "é" * 100])
 def test_a_unit_is_named_so_that_it_can_stand_in_paths_and_ids(name: str) -> None:
     """And says why not."""
     assert unit_problem(name)

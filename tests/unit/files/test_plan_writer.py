@@ -10,6 +10,8 @@ from headway.core.plan import (
     ArtifactSpec,
     Gate,
     Limits,
+    Phase,
+    Pipeline,
     PlanSpec,
     Profile,
     Replanning,
@@ -17,8 +19,9 @@ from headway.core.plan import (
     Role,
     Settings,
     Transitions,
+    Units,
 )
-from headway.files.plan_keys import ARTIFACT_KEYS, SETTINGS_KEYS
+from headway.files.plan_keys import ARTIFACT_KEYS, PHASE_KEYS, PIPELINE_KEYS, SETTINGS_KEYS, UNITS_KEYS
 from headway.files.plan_writer import write_plan
 from headway.files.planfile import parse_plan
 
@@ -74,6 +77,16 @@ def test_a_function_that_only_a_program_has_is_left_out_and_said_so() -> None:
     assert read.artifacts == (ArtifactSpec(id="a", produces=("a.txt",)),)
 
 
+def test_so_is_one_of_a_phase() -> None:
+    """It is named with its pipeline."""
+    pipeline = Pipeline(name="scene", units=Units(names=("u",)), phases=(Phase(id="write", make="live:f"),))
+    text = write_plan(PlanSpec(goal="g", settings=Settings(pipelines=(pipeline,))), goal="g")
+    assert text.startswith("# Made by functions of a program, so without a recipe here: scene:write\n")
+    read = parse_plan(text.encode(), name="headway.yaml").plan
+    assert read is not None
+    assert read.settings.pipelines[0].phases == (Phase(id="write"),)
+
+
 def test_it_is_written_as_people_would() -> None:
     """One key a line, lists in one."""
     spec = ArtifactSpec(id="b", requires=("a", "c"), produces=("b.txt",), run="cat x > {output}")
@@ -121,6 +134,41 @@ FULL = PlanSpec(
         },
         notify=("./tell.sh",),
         metadata={"k": 1},
+        pipelines=(
+            Pipeline(
+                name="scene",
+                units=Units(source="a", items="scenes[*].id", max=3),
+                order="sequential",
+                state="state.json",
+                templates={"system": "s.md"},
+                overrides={"*": {"*": {"system": "t.md"}}, "s1": {"lint": {"phase": "u.md"}}},
+                phases=(
+                    Phase(
+                        id="write",
+                        make="m:f",
+                        args={"x": 1},
+                        requires=("b",),
+                        templates={"phase": "w.md"},
+                        outputs={"prose": "out/{unit}.md", "patch": "out/{unit}.json"},
+                        requires_outputs=("prose",),
+                        pre_state=True,
+                    ),
+                    Phase(
+                        id="lint",
+                        run="true {inputs.write}",
+                        inputs=("write",),
+                        outputs={"report": "out/{unit}.lint"},
+                        gates=(Gate(name="board", by=("ann",)),),
+                        repeat=("lint",),
+                        until='report == "pass"',
+                        times=2,
+                    ),
+                ),
+            ),
+            Pipeline(name="names", units=Units(names=("u", "v")), phases=(Phase(id="only"),)),
+            Pipeline(name="few", units=Units(names=("u",), max=2), phases=(Phase(id="sole", requires=("a",)),)),
+            Pipeline(name="files", units=Units(files="docs/*.md"), phases=(Phase(id="read", run="true {file}"),)),
+        ),
     ),
     profile=Profile(parallelization_enabled=True, max_concurrent_tasks=3, council_parallel=True),
     artifacts=(
@@ -168,7 +216,12 @@ def test_every_key_of_a_plan_is_written_so_that_it_is_read_back() -> None:
     """A key that is new must be given a value above: all of them differ from their defaults."""
     specs = [msgspec.to_builtins(spec) for spec in FULL.artifacts]
     assert {key for spec in specs for key in spec} == {"id", *ARTIFACT_KEYS} - {"produces_file"}
-    assert set(msgspec.to_builtins(FULL.settings)) == set(SETTINGS_KEYS) - {"pipelines"}
+    assert set(msgspec.to_builtins(FULL.settings)) == set(SETTINGS_KEYS)
+    pipelines = [msgspec.to_builtins(pipeline) for pipeline in FULL.settings.pipelines]
+    assert {key for pipeline in pipelines for key in pipeline} == {"name", *PIPELINE_KEYS}
+    assert {key for pipeline in pipelines for key in pipeline["units"]} == set(UNITS_KEYS)
+    own = PHASE_KEYS.keys() - ARTIFACT_KEYS.keys()
+    assert {key for pipeline in pipelines for phase in pipeline["phases"] for key in phase} >= own
     text = write_plan(FULL, goal="g", plan_id="p")
     assert parse_plan(text.encode(), name="headway.yaml").plan == FULL
     assert "gates:\n      lint:" in text

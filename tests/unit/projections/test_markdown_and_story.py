@@ -95,6 +95,7 @@ EVENTS: list[tuple[ev.Event, str]] = [
     (ev.EditPreserved(id="a", outputs=OUT), "kept what somebody wrote at x.txt"),
     (ev.MilestoneCompleted(milestone="m"), "milestone m completed"),
     (ev.RunPaused(run="r", reason="Ctrl-C"), "run r paused: Ctrl-C"),
+    (ev.RunPaused(run="r", reason="refused", code="refused"), "run r paused: somebody has to decide"),
     (ev.RunCompleted(run="r"), "run r completed"),
     (ev.Snapshot(state=msgspec.Raw(b"{}"), digest=""), "snapshot"),
     (ev.PlanExported(export=Export(path="out", at="", seq=1, hash="")), "exported to out"),

@@ -9,7 +9,7 @@ from headway.core.codec import decode_state
 from headway.core.evolve.base import drop_claims, open_counts
 from headway.core.evolve.gating import settle_gates
 from headway.core.lifecycle import plan_after
-from headway.core.state import State
+from headway.core.state import Claim, State
 
 
 def created(state: State | None, record: ev.Record) -> State:
@@ -34,7 +34,11 @@ def embedded(state: State | None, record: ev.Record) -> State:
     event: ev.PlanRebuilt | ev.PlanImported = record.event  # type: ignore[assignment]  # as above
     taken = decode_state(event.state)
     taken.plan_id, taken.project_id = event.plan_id, event.project_id
+    handed_on = _handed_on(taken, record) if event.type == ev.PlanImported.type else {}
     drop_claims(taken)
+    taken.claims = handed_on
+    for artifact_id in handed_on:
+        taken.uncertain.pop(artifact_id, None)
     settle_gates(taken)
     taken.open = open_counts(taken)
     taken.sound = False
@@ -45,6 +49,13 @@ def embedded(state: State | None, record: ev.Record) -> State:
         taken.run = msgspec.structs.replace(taken.run, status="paused", reason=event.type)
         taken.status = plan_after(taken.status, "run_paused")
     return taken
+
+
+def _handed_on(taken: State, record: ev.Record) -> dict[str, Claim]:
+    """Claims of a plan that came from elsewhere: their holders stayed there, so anybody may go on with their work, and
+    knows whose it is; whoever comes along finishes it under the same token. What a run held, its end has released."""
+    held = {a: claim for a, claim in taken.claims.items() if claim.lease and not claim.run and a in taken.artifacts}
+    return {a: msgspec.structs.replace(claim, left=claim.left or record.ts) for a, claim in held.items()}
 
 
 def snapshot(state: State | None, record: ev.Record) -> State:

@@ -107,9 +107,13 @@ class Screen:
 
     def ask(self, question: str) -> bool:
         """Whether they agree; silence is no agreement."""
+        return self.answer_to(question).lower() in ("y", "yes")
+
+    def answer_to(self, question: str) -> str:
+        """What they say; "" for nothing."""
         sys.stderr.write(question)
         sys.stderr.flush()
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
+        return sys.stdin.readline().strip()
 
     def note(self, text: str) -> None:
         """A message beside the answer, on stderr."""

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from headway.errors import UsageError
-
 TOKEN = "HEADWAY_MCP_TOKEN"  # the name of a variable, not a secret
 NAME = "headway"
 
@@ -17,7 +15,7 @@ class Client(NamedTuple):
 
     file: str
     command: Callable[[Sequence[str]], str]
-    address: Callable[[str], str] | None
+    address: Callable[[str], str]
 
 
 def _json(document: dict[str, Any]) -> str:
@@ -43,6 +41,11 @@ def _toml(words: Sequence[str]) -> str:
     return f"[mcp_servers.{NAME}]\ncommand = {json.dumps(words[0])}\nargs = [{args}]"
 
 
+def _at_home(words: Sequence[str]) -> list[str]:
+    """For a client that starts servers anywhere, but says where its project is."""
+    return [*words] if "--project" in words else [*words, "--project", "${workspaceFolder}"]
+
+
 CLIENTS: dict[str, Client] = {
     "claude-code": Client(
         ".mcp.json",
@@ -66,11 +69,18 @@ CLIENTS: dict[str, Client] = {
     ),
     "cursor": Client(
         ".cursor/mcp.json",
-        lambda words: _json({"mcpServers": {NAME: _split(words)}}),
+        lambda words: _json({"mcpServers": {NAME: _split(_at_home(words))}}),
         lambda url: _json({"mcpServers": {NAME: {"url": url, "headers": _bearer(f"${{env:{TOKEN}}}")}}}),
     ),
     "vscode": Client(
-        ".vscode/mcp.json", lambda words: _json({"servers": {NAME: {"type": "stdio", **_split(words)}}}), None
+        ".vscode/mcp.json",
+        lambda words: _json({"servers": {NAME: {"type": "stdio", **_split(words)}}}),
+        lambda url: _json(
+            {
+                "inputs": [{"type": "promptString", "id": TOKEN, "description": "Headway's token", "password": True}],
+                "servers": {NAME: {"type": "http", "url": url, "headers": _bearer(f"${{input:{TOKEN}}}")}},
+            }
+        ),
     ),
 }
 
@@ -78,8 +88,4 @@ CLIENTS: dict[str, Client] = {
 def settings(client: str, words: Sequence[str], url: str = "") -> tuple[str, str]:
     """The file, and what to write into it: for a command, or for an address."""
     known = CLIENTS[client]
-    if not url:
-        return known.file, known.command(words)
-    if known.address is None:
-        raise UsageError(f"{client} is set up for a command only", hint="leave --http away", code="mcp.config")
-    return known.file, known.address(url)
+    return known.file, known.address(url) if url else known.command(words)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from headway.work import Meant, Work
 if TYPE_CHECKING:
     from headway.engine.asking import Question
     from headway.engine.preview import PlanPreview
+    from headway.engine.prompts import Question as PromptQuestion
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +115,7 @@ def run(args: Any, screen: Screen) -> int:
             stop=asked.why,
             execution=meant.execution,
             agree=_ask(screen, args, asked),
+            explain=_ask_why(screen, asked),
             warn=lambda text: screen.note(
                 screen.style(f"{text}. headway plans show{same_plan(args)} shows it.", "yellow", err=True)
             ),
@@ -215,6 +217,20 @@ def _ask(screen: Screen, args: Any, signals: _Signals) -> Callable[[Question], b
         return agreed
 
     return agree
+
+
+def _ask_why(screen: Screen, signals: _Signals) -> Callable[[Sequence[PromptQuestion]], str | None]:
+    """Ask whoever sits there why prompts were changed: with a reason it goes on, and the reason is recorded."""
+
+    def explain(changes: Sequence[PromptQuestion]) -> str | None:
+        if not screen.can_ask:
+            return None
+        for changed in changes:
+            screen.note(screen.style(f"{changed.text}.", "yellow", err=True))
+        with signals.at_once():
+            return screen.answer_to("Why was it changed? With a reason it goes on; Enter leaves all as it is: ")
+
+    return explain
 
 
 class _Signals:

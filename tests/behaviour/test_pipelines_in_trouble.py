@@ -1,0 +1,283 @@
+"""Units go on although something is in the way: files that change meanwhile, runs that die, outlines that shrink."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from headway import Plan
+from headway.core.evolve import fold
+from headway.core.pipelines import Unit, expand
+from headway.core.plan import Phase, Pipeline
+from headway.engine import archive
+from headway.files.planfile import parse_plan
+from tests.behaviour.scenes import Book
+from tests.processes import finish, start
+
+ECHO = """\
+id: p
+goal: g
+pipelines:
+  essay:
+    units: UNITS
+    phases:
+      write: {make: 'tasks.py:echo', templates: prompts/write.md, outputs: {prose: 'work/{unit}/prose.md'}}
+"""
+
+
+def add_task(book: Book, before: str, text: str) -> None:
+    """Put something into the recipes."""
+    tasks = book.read("tasks.py")
+    assert before in tasks
+    (book.root / "tasks.py").write_text(tasks.replace(before, text))
+
+
+def test_a_state_that_another_process_changes_while_a_phase_reads_it_leaves_that_phase_stale(book: Book) -> None:
+    """The run ends with exit 1 and names the file; whoever changed it keeps the change."""
+    changed = '{"applied": ["ghost"], "words": 7}'
+    add_task(
+        book,
+        "def write(ctx):\n    note(ctx)\n",
+        f"def write(ctx):\n    note(ctx)\n    if ctx.unit == 's1': (ctx.root / 'state.json').write_text('{changed}')\n",
+    )
+    ran = book.do("run")
+    assert ran.code == 1
+    assert "s1/write: state.json changed while it was being made" in ran.out
+    assert book.read("state.json") == changed
+    assert "s1/apply" not in book.calls()
+
+
+def test_an_apply_that_dies_after_it_changed_the_state_is_applied_once(book: Book) -> None:
+    """The state is put back to what the apply before it recorded, and the key is on record."""
+    died = "    if ctx.unit == 's2' and not (ctx.root / 'died.txt').exists():\n"
+    died += "        (ctx.root / 'died.txt').write_text('')\n        ctx.state.write_text(json.dumps(state))\n"
+    died += "        os.kill(os.getpid(), 9)\n"
+    add_task(book, '    return {"post_state"', f'{died}    return {{"post_state"')
+    assert finish(start(book.root))[0] == -9
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
+    first, second = (book.json(f".headway/phases/{u}.json")["phases"]["apply"]["applied"] for u in ("s1", "s2"))
+    assert first["idempotency_key"] != second["idempotency_key"]
+    assert second["files"]["state.json"]["before"] == first["files"]["state.json"]["after"]
+
+
+def test_an_outline_that_shrinks_while_its_units_run_takes_them_away_with_the_next_run(book: Book) -> None:
+    """What is in hand is finished, and nobody makes more of a unit that is gone."""
+    book.outline(3)
+    fewer = json.dumps({"scenes": [{"id": "s1", "title": "Scene s1"}]})
+    add_task(
+        book,
+        "def write(ctx):\n    note(ctx)\n",
+        f"def write(ctx):\n    note(ctx)\n    (ctx.root / 'idea.json').write_text('{fewer}')\n",
+    )
+    book.go()
+    book.calls()
+    ran = book.go()
+    assert ran["status"] == "completed"
+    assert {a.partition("/")[0] for a in book.load("book").state.artifacts} >= {"s1"}
+    assert not [a for a in book.load("book").state.artifacts if a.startswith(("s2/", "s3/"))]
+    assert not [a for a in book.calls() if a.startswith(("s2/", "s3/"))]
+    assert book.go()["made"] == []
+
+
+def test_a_unit_that_somebody_has_in_hand_stays_until_they_are_done(book: Book) -> None:
+    """An outline that shrinks takes nothing out of anybody's hands."""
+    book.outline(3)
+    book.stop_at("s3/plan")
+    book.go()
+    assert book.do("claim", "s3/plan", "--by", "ann").code == 0
+    book.stop_at("")
+    book.outline(2)
+    book.go()
+    assert "s3/plan" in book.load("book").state.artifacts
+    assert book.do("fail", "s3/plan", "--error", "no time", "--by", "ann").code == 0
+    assert book.go()["status"] == "completed"
+    assert "s3/plan" not in book.load("book").state.artifacts
+
+
+def test_replaying_an_expansion_asks_no_file(book: Book) -> None:
+    """All artifacts are in the event, with the digest of what caused it."""
+    book.go()
+    before = book.load("book").state
+    for name in ("idea.json", "outline.json", "tasks.py", "headway.yaml"):
+        (book.root / name).unlink()
+    replayed = fold(None, book.history("book"))
+    assert replayed is not None
+    assert (replayed.artifacts, replayed.units) == (before.artifacts, before.units)
+    assert replayed.units["scene"].cause
+
+
+def test_the_prompt_of_an_attempt_is_kept_and_its_hash_is_that_of_its_bytes(book: Book) -> None:
+    """`show --prompt` is what the recipe was given; the phase ledger names it, its templates and their hashes."""
+    book.go()
+    prompt = book.do("show", "s1/write", "--prompt").out
+    assert prompt.rstrip("\n") == "You write.\n\nwrite s1"
+    write = book.json(".headway/phases/s1.json")["phases"]["write"]
+    kept = (book.root / write["artifacts"]["prompt"]).read_bytes()
+    assert kept.decode().rstrip("\n") == prompt.rstrip("\n")
+    assert write["artifacts"]["prompt"].endswith(write["prompt_hash"])
+    assert write["template_set"] == {"system": "prompts/system.md", "phase": "prompts/write.md"}
+    assert set(write["template_hashes"]) == {"system: prompts/system.md", "phase: prompts/write.md"}
+    plan = book.do("show", "s1/plan", "--response").out
+    assert plan.rstrip("\n") == "You write.\n\nplan s1"
+
+
+def test_trying_a_prompt_on_3_of_60_units_and_going_back_makes_nothing(book: Book) -> None:
+    """The other 57 stay as they are and undecided; the three old outputs are back byte for byte."""
+    names = [f"s{n:02}" for n in range(60)]
+    book.file.write_text(ECHO.replace("UNITS", f"[{', '.join(names)}]"))
+    (book.root / "tasks.py").write_text(
+        f"{book.read('tasks.py')}\ndef echo(ctx):\n    note(ctx)\n    return ctx.prompt\n"
+    )
+    book.stop_at("s59/write")
+    book.go()
+    book.stop_at("")
+    old = {name: book.read(f"work/{name}/prose.md") for name in names[:59]}
+    book.calls()
+    book.prompt("write", "write anew {{ unit }}")
+    tried = book.go("s00", "s01", "s02", "--prompt-change", "a try")
+    assert sorted(tried["made"]) == ["s00/write", "s01/write", "s02/write"]
+    assert book.go()["decisions"][0]["artifacts"] == [f"{name}/write" for name in names[3:59]]
+    book.prompt("write", "write {{ unit }}")
+    book.calls()
+    back = book.go(*names[:59])
+    assert (back["made"], sorted(back["reused"])) == ([], ["s00/write", "s01/write", "s02/write"])
+    assert book.calls() == []
+    assert {name: book.read(f"work/{name}/prose.md") for name in names[:59]} == old
+
+
+def test_rerun_from_a_phase_of_several_pipelines_has_to_say_which(book: Book) -> None:
+    """Exit 2, and nothing is made."""
+    book.edit("pipelines:\n", "pipelines:\n  note:\n    units: [n1]\n    phases:\n      plan: {run: 'true'}\n")
+    book.go()
+    book.calls()
+    refused = book.do("run", "--rerun-from", "plan")
+    assert refused.code == 2
+    assert "plan" in refused.err
+    assert book.calls() == []
+
+
+def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
+    """`--resume` is what run does anyway; `--rerun-from` with a target is about that unit alone."""
+    book.stop_at("s2/write")
+    book.go()
+    book.stop_at("")
+    book.calls()
+    assert book.go("--resume")["status"] == "completed"
+    assert book.calls()[0] == "s2/write"
+    book.go("s1", "--rerun-from", "lint")
+    assert set(book.calls()) >= {"s1/lint~1", "s1/apply"}
+    book.go("--rerun-from", "apply")
+    assert {"s1/apply", "s2/apply"} <= set(book.calls())
+
+
+@pytest.mark.parametrize("words", [("scene",), ("s1",), ("--all",), ("--all", "--archive"), ("scene", "--archive")])
+def test_after_a_reset_units_begin_from_the_state_that_was_there_before_the_first_of_them(
+    book: Book, words: tuple[str, ...]
+) -> None:
+    """Nothing is applied to what the run before it left; nothing goes on from there."""
+    book.go()
+    state = book.json("state.json")
+    assert state["applied"] == ["s1", "s2"]
+    assert book.do("reset", *words).code == 0
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json") == state
+    assert '"applied": []' in book.read("work/s1/pack.md")
+
+
+def test_after_a_reset_a_state_that_somebody_wrote_counts(book: Book) -> None:
+    """It is no artifact's doing, so it is where the units begin."""
+    book.go()
+    book.do("reset", "scene")
+    (book.root / "state.json").write_text('{"applied": ["mine"], "words": 100}')
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["mine", "s1", "s2"]
+
+
+def test_reset_of_everything_with_an_archive_resumes_from_nothing(book: Book) -> None:
+    """Clears the phase ledgers of all units, after an archive of all of it was read back."""
+    book.go()
+    book.calls()
+    done = book.do("reset", "--all", "--archive", "--json").json
+    with tarfile.open(book.root / done["archive"]) as tar:
+        held = set(tar.getnames())
+    assert {"work/s1/prose.md", "work/s2/prose.md", "book.md", ".headway/phases/s1.json"} <= held
+    assert not list((book.root / ".headway/phases").glob("*.json"))
+    ran = book.go()
+    assert (ran["status"], ran["reused"], ran["kept"]) == ("completed", [], [])
+
+
+def test_an_archive_that_does_not_hold_what_was_put_into_it_removes_nothing(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the disk did to it in between."""
+    book.go()
+    verify = archive._verify
+
+    def damaged(path: str, files: dict[str, str]) -> None:
+        data = bytearray(Path(path).read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        Path(path).write_bytes(data)
+        verify(path, files)
+
+    monkeypatch.setattr(archive, "_verify", damaged)
+    assert book.do("reset", "s2", "--archive").code not in (0, 70)
+    assert (book.root / "work/s2/prose.md").exists()
+    assert "s2/apply" in book.load("book").state.completed
+    assert book.go()["made"] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [(b"\xff\xfe", "is not UTF-8 text"), (None, "is not a file"), (b"x" * (4 << 20) + b"y", "is larger than")],
+)
+def test_a_template_that_is_no_text_fails_its_artifact_and_nobody_waits(
+    book: Book, data: bytes | None, problem: str
+) -> None:
+    """A pipe would never end; half a text is no prompt."""
+    import os
+
+    path = book.root / "prompts/write.md"
+    path.unlink()
+    if data is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(data)
+    ran = book.go()
+    assert problem in ran["failed"]["s1/write"]
+    assert "s1/write" not in book.calls()
+
+
+def test_a_plan_with_pipelines_can_begin_another(book: Book) -> None:
+    """`plans template` writes it as somebody would have written it: without its units' artifacts."""
+    book.go()
+    text = book.do("plans", "template", "book", "--id", "book").out
+    read, was = (parse_plan(t.encode(), name="headway.yaml").plan for t in (text, book.read("headway.yaml")))
+    assert read == was
+    book.file.write_text(text)
+    assert book.go()["made"] == []
+
+
+def test_a_pipeline_in_python_is_the_same_pipeline(book: Book) -> None:
+    """Both ways to say it come to the same plan."""
+    plan = Plan("Many", id="p", project=book.root)
+    scene = plan.pipeline("essay", units=["a", "b"])
+    scene.add("write", make="tasks.py:echo", templates="prompts/write.md", outputs={"prose": "work/{unit}/prose.md"})
+    read = parse_plan(ECHO.replace("UNITS", "[a, b]").encode(), name="headway.yaml").plan
+    assert read is not None
+    assert plan.spec.settings.pipelines == read.settings.pipelines
+
+
+def test_a_hundred_thousand_units_are_expanded_one_by_one() -> None:
+    """Each costs what it costs, whatever their number: nothing is looked up among the others."""
+    phases = (Phase(id="write", run="true", outputs={"x": "out/{unit}.txt"}),)
+    pipeline = Pipeline(name="many", phases=phases, order="sequential")
+    seen = 0
+    for spec in expand(pipeline, (Unit(f"u{n}") for n in range(100_000))):
+        seen += 1
+        assert len(spec.requires) + len(spec.after) <= 1
+    assert seen == 100_000
