@@ -12,9 +12,11 @@ headway dag environment         all workspaces of this machine
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from headway.errors import TryLater
 from headway.history.shapes import GoalDetail, GoalEntry, Task, to_dict
 from headway.projections.story import count, seconds
 from headway.surfaces.cli.options import add_json, add_project, at_least, project_of
@@ -289,8 +291,9 @@ def _workspace(args: Any, screen: Screen) -> int:
     from headway.surfaces.cli.upper import show_workspace, workspace_of
 
     workspace = workspace_of(args, screen)
-    if workspace.registry.exists:  # somebody made it one: what is seen is kept for the next look
-        workspace.refresh()
+    if workspace.registry.exists:  # somebody made it one: what is seen is kept for the next look, where it can be
+        with suppress(OSError, TryLater):
+            workspace.refresh()
     dag = workspace.dag()
     screen.answer(to_dict(dag))
     show_workspace(dag, screen, everything=args.all)
