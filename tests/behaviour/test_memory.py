@@ -176,8 +176,8 @@ def test_the_briefing_and_the_question_who_goes_on_hold_it(land: Land) -> None:
         '[agents.one]\nwhen = "first"\n[agents.two]\nwhen = "second"\n', encoding="utf-8"
     )
     desk = Desk(str(land.root / "api"), by="ann")
-    desk.claim("check")
-    desk.release("check", "later")
+    token = desk.claim("check")["token"]
+    desk.release("check", "later", token=token)
     told = desk.status()
     assert "Emails are compared in lower case [users:UserModel, test" in told["before"][0]
     land.project("api").learn("main", "Own words")
