@@ -133,6 +133,26 @@ def survey(root: str, known: Mapping[str, Facts] | None = None) -> Survey:
     return Survey(dict(sorted(projects.items())), folders, denied)
 
 
+def revisit(root: str, known: Mapping[str, Facts], folders: Mapping[str, list[int]]) -> Survey | None:
+    """The same projects as before, those read again whose files changed; None if there may be others now."""
+    if any(stat_of(f"{root}/{path}" if path else root) != stat for path, stat in folders.items()):
+        return None
+    projects: dict[str, Facts] = {}
+    for path, facts in known.items():
+        full = f"{root}/{path}"
+        projects[path] = facts
+        if not is_unchanged(full, facts):
+            try:
+                at = os.stat(full)
+                names, _, _ = _listing(full)
+            except OSError:
+                return None
+            if not _is_project(full, names):
+                return None
+            projects[path] = _facts(full, path, names, [at.st_mtime_ns, at.st_size, at.st_ino], None)
+    return Survey(projects, dict(folders), {})
+
+
 def _listing(folder: str) -> tuple[set[str], list[str], list[str]]:
     """All names, the folders that may hold projects, and links to such: links come last, so that a folder is known by
     its own path where it has one here."""

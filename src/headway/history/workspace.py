@@ -43,7 +43,7 @@ from headway.history.places import (
 from headway.history.registry import Registry
 from headway.history.relations import Link, overrule, relate
 from headway.history.shelf import Key, Shelf
-from headway.history.survey import Facts, is_unchanged, stat_of, survey
+from headway.history.survey import Facts, is_unchanged, revisit, stat_of, survey
 from headway.history.together import edges_between, goals_of, patterns_of, resolved, shared_artifact, target_of
 from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
@@ -102,6 +102,8 @@ class Workspace:
         root = self.root
         if list(self.registry.stamp()) != index.said or any(c.unsettled for c in index.projects):
             return False
+        if index.notes:  # what could not be read may be readable by now, and no time of change would tell
+            return False
         if any(stat_of(f"{root}/{path}" if path else root) != stat for path, stat in index.folders.items()):
             return False
         own = index.own.stamp if index.own is not None else []
@@ -119,7 +121,9 @@ class Workspace:
     def _look(self, base: WorkspaceIndex | None) -> WorkspaceIndex:
         known = {card.path: card for card in base.projects} if base is not None else {}
         were, kept = set(known), base.kept if base is not None else ""
-        found = survey(self.root, {path: card.facts for path, card in known.items()})
+        facts_of = {path: card.facts for path, card in known.items()}
+        again = revisit(self.root, facts_of, base.folders) if base is not None and not base.notes else None
+        found = again or survey(self.root, facts_of)
         stamp, said = list(self.registry.stamp()), self.registry.read()
         cards: dict[str, Card] = {}
         with Shelf(self.home) as shelf:
