@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import appending, histories, making, peers, pipelines, plans, resting, starting
+from benchmarks import appending, histories, making, peers, pipelines, plans, resting, starting, workspaces
 from benchmarks.measure import Benchmark, Row, Setting, table
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "fold": plans.folding,
     "graph": plans.graph,
     "history": histories.history,
+    "workspace": workspaces.workspace,
     "start": starting.start,
     "noop": resting.noop,
     "growth": resting.growth,

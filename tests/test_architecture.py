@@ -25,7 +25,7 @@ LAYERS = (
     {"engine", "interop"},
     {"choosing", "history", "proposals"},
     {"project"},
-    {"doctor", "planning"},
+    {"doctor", "planning", "overview"},
     {"work", "holding"},
     {"offers"},
     {"authoring", "incremental", "life", "reading"},

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from headway.engine.recipes.function import Context
     from headway.engine.result import RunFailed, RunResult
     from headway.errors import HeadwayError
+    from headway.history.environment import Environment
     from headway.history.planning import plan_goal
+    from headway.history.workspace import Workspace
     from headway.incremental import ChangeDetector, IncrementalExecutor
     from headway.life import Life
+    from headway.overview import get_environment_overview, get_workspace_dag, refresh_workspace_index
     from headway.planning import Planning
     from headway.project import Project
     from headway.projections.saved_execution import SavedExecution
@@ -34,6 +37,7 @@ _HOMES = {
     "ChangeDetector": "incremental",
     "ChangeReport": "core.freshness",
     "Context": "engine.recipes.function",
+    "Environment": "history.environment",
     "Gate": "core.plan",
     "HeadwayError": "errors",
     "IncrementalExecutor": "incremental",
@@ -52,12 +56,16 @@ _HOMES = {
     "RunResult": "engine.result",
     "SavedExecution": "projections.saved_execution",
     "Work": "work",
+    "Workspace": "history.workspace",
     "arbitrate": "core.arbiter",
     "build_arbiter_prompt": "core.arbiter",
     "compute_rebuild_set": "core.freshness",
     "find_invalidated": "core.graph",
+    "get_environment_overview": "overview",
+    "get_workspace_dag": "overview",
     "hash_goal": "core.ids",
     "plan_goal": "history.planning",
+    "refresh_workspace_index": "overview",
 }
 
 __all__ = [
@@ -67,6 +75,7 @@ __all__ = [
     "ChangeDetector",
     "ChangeReport",
     "Context",
+    "Environment",
     "Gate",
     "HeadwayError",
     "IncrementalExecutor",
@@ -85,12 +94,16 @@ __all__ = [
     "RunResult",
     "SavedExecution",
     "Work",
+    "Workspace",
     "arbitrate",
     "build_arbiter_prompt",
     "compute_rebuild_set",
     "find_invalidated",
+    "get_environment_overview",
+    "get_workspace_dag",
     "hash_goal",
     "plan_goal",
+    "refresh_workspace_index",
 ]
 
 

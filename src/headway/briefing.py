@@ -36,10 +36,11 @@ def clip(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def briefing(state: State, found: Next, *, seq: int) -> dict[str, Any]:
+def briefing(state: State, found: Next, *, seq: int, known: Sequence[str] = ()) -> dict[str, Any]:
     """Where a plan stands, for somebody who knows nothing: it fits into the budget whatever the plan holds."""
     for shown, width in ((SHOWN, 160), (3, 120), (3, 80), (2, 60), (1, 40), (0, 40)):
         told = _told(state, found, seq, shown, width)
+        told |= {"before": [clip(line, 2 * width) for line in known[:shown]]} if known and shown else {}
         if 2 * tokens(told) <= BRIEFING:  # an answer carries it twice: in words and as data
             return told
     return told

@@ -19,7 +19,8 @@ from headway.core.freshness import EDITS, Reason
 from headway.core.gates import Missing, checks, missing, outcome, standing
 from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
-from headway.core.state import Completion, Output, State, Word
+from headway.core.state import Completion, Failure, Output, State, Word
+from headway.engine.lessons import lessons
 from headway.engine.making import Workshop, environment
 from headway.engine.recipes.base import Job
 from headway.engine.session import Judged
@@ -262,7 +263,16 @@ class Life:
             checks=said,
         )
         self._execute(plan_id, command)
+        if artifact_id in state.failed:
+            self._learn(plan_id, artifact_id, state.failed[artifact_id])
         return self._finished(plan_id, artifact_id)
+
+    def _learn(self, plan_id: str, artifact_id: str, failure: Failure) -> None:
+        """It had failed, and did not this time: that is worth knowing the next time."""
+        folder = self._project.folder(plan_id)
+        execution = folder.load()
+        for lesson in lessons(folder, {artifact_id: failure}, execution.state) if execution is not None else ():
+            self._execute(plan_id, lesson)
 
     def fail(self, plan_id: str, word: str, *, token: int | None, error: str) -> None:
         """Say that it did not work out."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
     from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
     from headway.history.dag import Dag  # the history is loaded by whoever changes or asks for it
+    from headway.history.memory import GoalContext
     from headway.history.planning import GoalPlan
     from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
     from headway.projections.signals import Signal
@@ -479,6 +480,19 @@ class Project:
             return not known.path or observer.look(known.path.rstrip("/")).digest.startswith(known.file_hash)
 
         return plan_goal(goal, self.get_project_dag_full(), stands=stands)
+
+    def get_context_for_goal(
+        self, goal: str, budget: int = 1000, *, plan_id: str = "", learnings_only: bool = False
+    ) -> GoalContext:
+        """What is known that bears on a goal, within so many tokens: learnings, related goals, what exists; each line
+        with its source. `plan_id`: the plan that is worked on, whose own learnings come first."""
+        from headway.history.memory import recall
+
+        return recall(self.dag, goal, budget, plan_id=plan_id, learnings_only=learnings_only)
+
+    def learn(self, plan_id: str, text: str, *, artifact: str = "") -> SavedExecution:
+        """Write down what is worth knowing the next time."""
+        return self._execute(plan_id, RecordLearning(text=text, artifact=artifact))
 
     def on_dag_updated(self, listener: Callable[[DagUpdated], None]) -> Callable[[], None]:
         """Call this whenever this object has brought the history up to date; what is returned ends it."""

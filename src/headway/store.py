@@ -55,14 +55,14 @@ CHECKPOINTS = STRUCTURE | {
     "plan_rejected",
     "profile_set",
     "profile_locked",
-    "run_completed",
-    "run_failed",
-    "run_paused",
 }
-"""After these every projection is written, the checkpoint included."""
+"""After these every projection is written, the checkpoint included; after a run, if it pays."""
 
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
+
+LARGE_VIEW, ENDING_SHARE = 4 * 1024 * 1024, 20
+"""A plan.json above this size is written at the end of a run that changed this part of it, or together with others."""
 
 FOLLOW = 0.1
 """How often, in seconds, whoever follows a ledger looks whether it has grown."""
@@ -231,13 +231,12 @@ class PlanFolder:
             return []
         self._write_phases(writer.state, writer.position.seq)
         execution = SavedExecution(writer.state, writer.position)
-        important = bool(seen & (CHECKPOINTS | ENDINGS)) or self.files.missing()
-        if not important and not self._is_due(execution):
-            return []
-        left = self.files.refresh(execution, ALL if important else VIEWS)
+        important, ending = bool(seen & CHECKPOINTS) or self.files.missing(), bool(seen & ENDINGS)
+        is_due = important or self._is_due(execution, ending=ending)
+        left = self.files.refresh(execution, ALL if important or ending else VIEWS) if is_due else []
         for name, why in left:
             self._notice(f"{name} {why}")
-        if self._watcher is not None:
+        if self._watcher is not None and (is_due or ending):
             self._watcher.projected(execution)
         return left
 
@@ -268,14 +267,16 @@ class PlanFolder:
         except (OSError, HeadwayError) as error:
             self._notice(f"phases/ could not be written: {error}")
 
-    def _is_due(self, execution: SavedExecution) -> bool:
+    def _is_due(self, execution: SavedExecution, *, ending: bool = False) -> bool:
+        """Whether enough has happened to pay for writing them: less is asked for at the `ending` of a run."""
         try:
             size = os.path.getsize(self.files.path(VIEWS[0]))
         except OSError:
             return True
         named = dict(self.files.witnesses()).get(VIEWS[0].name)
         behind = execution.position.seq - (named.seq if named else 0)
-        return size < SMALL_STATE or behind * EVENT_BYTES >= size
+        small, share = (LARGE_VIEW, ENDING_SHARE) if ending else (SMALL_STATE, 1)
+        return size < small or behind * EVENT_BYTES * share >= size
 
     @contextmanager
     def idle(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.status import status_document, why_document
-from headway.errors import BlobDamaged, NotFound, PlanInvalid, Rejected, UsageError
+from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
     from headway.engine.prompts import Question as PromptQuestion
+
+RECALLED = 600
+"""How many tokens of what is known from before a preview holds."""
 
 
 class Meant(NamedTuple):
@@ -192,7 +195,8 @@ class Work:
     ) -> PlanPreview:
         """What `run` with these options would do, and what that would take."""
         judged = self.judge(meant, options, at=at, take=take, variables=variables)
-        return self._preview(meant, judged, options or Options())
+        found = self._preview(meant, judged, options or Options())
+        return msgspec.structs.replace(found, known=self._known(judged.execution.state)) if found.items else found
 
     def made_before(self, meant: Meant) -> dict[str, str]:
         """Stale artifacts that need not be made: which goal once made them, from the same things in the same way."""
@@ -218,6 +222,13 @@ class Work:
         jobs = self.session.jobs(state, options)
         durations = Durations(self.project.store, state)
         return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+
+    def _known(self, state: State) -> tuple[dict[str, Any], ...]:
+        """What is known from before that bears on what is to be made. Nothing depends on it."""
+        with suppress(HeadwayError, OSError):
+            lines = self.project.get_context_for_goal(state.goal, RECALLED, plan_id=state.plan_id).lines
+            return tuple(line._asdict() for line in lines)
+        return ()
 
     def diff_plan(self, meant: Meant, *, take: str = "") -> tuple[PlanDifference, int] | None:
         """How the plan differs from what it was when it was last run (or saved), as of which event; None: no such."""

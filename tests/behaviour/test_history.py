@@ -850,7 +850,8 @@ def test_search_finds_goals_artifacts_contracts_and_failures(bench: Bench) -> No
     assert [h.node for h in search.find("division", kind="failure")] == ["forum:Broken"]
     bench.makes("Broken", "mended")
     bench.run(plan="forum")
-    assert Search(bench.project.dag).find("division") == []
+    assert Search(bench.project.dag).find("division", kind="failure") == []
+    assert [(h.kind, h.node) for h in search.find("division")] == [("learning", "forum")]  # that it was mended
     assert Search(bench.project.dag).find('"; DROP TABLE -- *') == []
 
 

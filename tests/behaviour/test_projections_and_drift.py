@@ -18,6 +18,7 @@ from headway.doctor import Doctor
 from headway.errors import PlanConflict, Rejected, UsageError
 from headway.project import Project
 from headway.projections import markdown, saved_execution
+from tests.bench import Bench
 from tests.workshop import PLAN, Workshop, fields, spec
 
 FILES = ("plan.json", "plan.md", "export/PLAN.json", "export/PLAN.md")
@@ -407,3 +408,32 @@ def test_ten_thousand_artifacts_are_projected_whole(tmp_path: Path) -> None:
     shop.save()
     data = (shop.folder() / "plan.json").read_bytes()
     assert saved_execution.parse(data) == shop.load()
+
+
+def test_a_large_projection_follows_runs_that_changed_enough_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be behind by a twentieth of itself, names the event that it reflects, and an export is as of now."""
+    monkeypatch.setattr("headway.store.LARGE_VIEW", 0)
+    source = bench.path("source.txt")
+    source.write_text("0", encoding="utf-8")
+    bench.plan("; ".join(f"a{n}" for n in range(300)), a0={"sources": ["source.txt"]})
+    bench.run()
+    path = bench.path(".headway/plans/plan/plan.json")
+
+    def written() -> int:
+        opening = saved_execution.opening_of(path.read_bytes())
+        assert opening is not None
+        return opening.position.seq
+
+    def newest() -> int:
+        return bench.project.show("plan").position.seq
+
+    assert written() == newest()
+    behind = []
+    for version in range(30):
+        source.write_text(f"changed {version}", encoding="utf-8")
+        assert bench.run().log == ["made a0"]
+        behind.append(newest() - written())
+    assert behind[0] > 0
+    assert 0 in behind

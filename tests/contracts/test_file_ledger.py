@@ -62,6 +62,18 @@ def test_reading_writes_nothing(folder: Path) -> None:
     assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
 
 
+def test_whether_anything_was_appended_is_told_by_the_last_line(folder: Path, tmp_path: Path) -> None:
+    """Whoever knows an event need not read a ledger that still ends with it; half a line is something new."""
+    ledger = FileLedger(str(folder))
+    *_, before, last = [record.hash for record in ledger.history()]
+    assert ledger.ends_with(last)
+    assert not ledger.ends_with(before)
+    with (folder / "ledger.jsonl").open("ab") as file:
+        file.write(b'{"v":1,')
+    assert not ledger.ends_with(last)
+    assert not FileLedger(str(tmp_path / "nowhere")).ends_with(last)
+
+
 def test_reading_needs_no_lock(folder: Path) -> None:
     """While somebody writes, others read what is complete."""
     writer = FileLedger(str(folder))

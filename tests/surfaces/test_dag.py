@@ -80,7 +80,7 @@ def test_drawings_for_other_tools(shop: Workshop, capsys: pytest.CaptureFixture[
 def test_search_impact_and_provenance(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     """The three questions, answered in words and as documents."""
     assert "api:model" in shop.run(capsys, "dag", "search", "user", "model").out
-    assert shop.run(capsys, "dag", "search", "nothing").out == "Nothing matches.\n"
+    assert shop.run(capsys, "dag", "search", "nothing").out == "Nothing matches. Next: headway dag show\n"
     hits = shop.run(capsys, "dag", "search", "exit", "--kind", "failure", "--json").json["hits"]
     assert [h["node"] for h in hits] == ["auth:broken"]
     said = shop.run(capsys, "dag", "impact", "model").out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,17 @@ def test_a_variable_that_is_set_is_said_to_stay(tmp_path: Path, capsys: pytest.C
     assert (done.code, done.err) == (0, "Set who=bob. It stays so until the next --set.\n")
     assert shop.run(capsys, "run").out.startswith("Nothing to do")
     assert (shop.root / "feed.txt").read_text(encoding="utf-8") == "bob\n"
+
+
+def test_what_was_accepted_or_brought_back_says_what_follows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is behind it may be stale now."""
+    shop = project(tmp_path, FEED.replace("exit 3", "echo news > {output}"))
+    shop.run(capsys, "run")
+    (shop.root / "feed.txt").write_text("mine\n", encoding="utf-8")
+    here = f"--project {shop.root}"
+    assert last(shop.run(capsys, "accept", "feed").out) == f"Accepted 1: feed. Next: headway run {here}"
+    said = last(shop.run(capsys, "restore", "feed").out)
+    assert re.fullmatch(r"Restored feed as of event \d+: feed\.txt\. Next: headway run " + re.escape(here), said)
+    assert last(shop.run(capsys, "gate", "feed").out) == "  It has no gates."

@@ -62,6 +62,8 @@ class ArbiterContext(Value):
     plan: State | None = None
     history: tuple[Entry, ...] = ()
     last_error: str = ""
+    known: tuple[str, ...] = ()
+    """What is known from before that bears on the task, a line each, with its source."""
     used: dict[str, Used] = {}
 
 
@@ -245,6 +247,8 @@ def build_arbiter_prompt(context: ArbiterContext, roles: Mapping[str, Role] | No
     ]
     if context.plan is not None:
         lines += _plan_lines(context.plan)
+    if context.known:
+        lines += ["", "## Known From Before", "", *(f"- “{one_line(line)}”" for line in context.known[:SHOWN])]
     if context.history:
         lines += ["", "## History", "", *_history_lines(context.history)]
     if context.last_error:

@@ -234,14 +234,12 @@ class _Output(NamedTuple):
 
 def _check_paths(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
     for spec in artifacts:
-        for key, listed in (("produces", spec.produces), ("modifies", spec.modifies)):
+        uses = (("produces", spec.produces), ("modifies", spec.modifies), ("sources", spec.sources))
+        for key, listed in uses:
             for path in listed:
-                if why := _path_problem(path):
-                    message = f"artifact {spec.id} {key} {path!r}, which {why}"
+                if why := _source_problem(path) if key == "sources" else _path_problem(path):
+                    message = f"artifact {spec.id} {'reads' if key == 'sources' else key} {path!r}, which {why}"
                     yield _problem("plan.path", spec, message, key, path)
-        for path in spec.sources:
-            if why := _source_problem(path):
-                yield _problem("plan.path", spec, f"artifact {spec.id} reads {path!r}, which {why}", "sources", path)
 
 
 def _source_problem(path: str) -> str:

@@ -7,10 +7,12 @@ last key: 32 hex digits of the sha256 over the line's bytes before `,"hash"`, of
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from headway.core.events import EVENTS, FORMAT, Event, Genesis, Record, Unknown
+from headway.core.events import EVENTS, FORMAT, Event, First, Genesis, Record, Unknown
 from headway.core.state import State
 from headway.errors import FormatTooNew
 
@@ -44,8 +46,13 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _envelope = msgspec.json.Decoder(Envelope).decode
-_decoders = {name: msgspec.json.Decoder(cls) for name, cls in EVENTS.items()}
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {name: msgspec.json.Decoder(cls) for name, cls in EVENTS.items()}
 _state = msgspec.json.Decoder(State).decode
+
+
+def know(events: Iterable[type[Event]]) -> None:
+    """Learn events of ledgers that are no plan's: whoever keeps such a ledger says so before it is read."""
+    _decoders.update((event.type, msgspec.json.Decoder(event)) for event in events if event.type not in _decoders)
 
 
 def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
@@ -100,6 +107,8 @@ def decode(line: bytes) -> Record:
         except (msgspec.DecodeError, RecursionError) as error:
             raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
         if isinstance(event, Genesis) and event.format > FORMAT:
+            raise _too_new(envelope.seq, f"format {event.format}")
+        if isinstance(event, First) and event.format > event.known:
             raise _too_new(envelope.seq, f"format {event.format}")
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
 

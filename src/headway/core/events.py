@@ -524,7 +524,14 @@ class Unknown(Event):
     data: msgspec.Raw
 
 
-EVENTS: dict[str, type[Event]] = {cls.type: cls for cls in Event.__subclasses__() if cls is not Unknown}
+class First(Event):
+    """The first line of a ledger that is no plan's, with the format that it has: core/places.py has them."""
+
+    known: ClassVar[int] = 1
+    format: int
+
+
+EVENTS: dict[str, type[Event]] = {cls.type: cls for cls in Event.__subclasses__() if cls not in (Unknown, First)}
 Genesis = PlanCreated | PlanRebuilt | PlanImported | LedgerRotated
 """What the first line of a ledger can be: each carries format version, plan id and project id."""
 

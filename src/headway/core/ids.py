@@ -26,11 +26,28 @@ def plan_id_problem(plan_id: str) -> str:
 
 
 def foreign_name(name: str) -> tuple[str, str] | None:
-    """Plan and artifact of a requirement of another plan, `users:UserModel`; None for any other name."""
+    """Plan and artifact of a requirement of another plan, `users:UserModel`; None for any other name.
+
+    A plan of another project is named with the way there: `../api:users` of `../api:users:UserModel`; or by the way
+    alone, where only one plan over there has the artifact.
+    """
     plan, colon, artifact = name.partition(":")
+    if plan.startswith("../"):
+        inner, more, rest = artifact.partition(":")
+        if more and rest and PLAN_ID.fullmatch(inner):
+            return f"{plan}:{inner}", rest
+        return (plan, artifact) if artifact else None
     if artifact.startswith("*"):  # all units of a pipeline of this plan
         return None
     return (plan, artifact) if colon and artifact and PLAN_ID.fullmatch(plan) else None
+
+
+def place_name(plan: str) -> tuple[str, str]:
+    """The way to another project, and the plan there, of what `foreign_name` calls a plan; each may be ""."""
+    if not plan.startswith("../"):
+        return "", plan
+    way, _, inner = plan.partition(":")
+    return way, inner
 
 
 def artifact_id_problem(artifact_id: str) -> str:

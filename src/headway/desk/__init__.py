@@ -36,6 +36,8 @@ from headway.projections.signals import signals
 from headway.projections.story import sentence
 from headway.work import Meant, Work
 
+RECALLED = 400
+"""How many tokens of what is known from before go into a briefing, or into the arbiter's prompt."""
 KEPT = 600.0
 """How long, in seconds, a claim stands that a connection keeps: renewed in time, and short enough if a host dies."""
 RENEWED = 200.0
@@ -114,7 +116,31 @@ class Desk:
             return {"status": "none", "do": "save_plan: there is no plan here yet", "know": [error.message]}
         found = self._life(work).next(meant)
         execution = found.execution or work.project.show(meant.plan_id)
-        return briefing(execution.state, found, seq=execution.position.seq)
+        known = self._recall(execution.state, RECALLED, others=True)
+        return briefing(execution.state, found, seq=execution.position.seq, known=known)
+
+    def _recall(self, state: State, budget: int, *, others: bool = False) -> list[str]:
+        """What is known from before that bears on a plan's goal; `others`: of other plans. Never a reason to fail."""
+        with suppress(HeadwayError, OSError):
+            found = self.project.get_context_for_goal(state.goal, budget, plan_id=state.plan_id)
+            own = {known.text for known in state.learnings} if others else set()
+            return [str(line) for line in found.lines if line.text not in own]
+        return []
+
+    def recall(self, goal: str = "", budget: int = 0, plan_id: str = "") -> dict[str, Any]:
+        """What is known that bears on a goal, or on the plan's."""
+        chosen = ""
+        if not goal:
+            _, chosen, state = self._seen(plan_id)
+            goal = state.goal
+        most = min(budget or ANSWER // 4, ANSWER // 4)
+        return fit(self.project.get_context_for_goal(goal, most, plan_id=chosen).to_dict())
+
+    def learn(self, text: str, artifact: str = "", plan_id: str = "") -> dict[str, Any]:
+        """Write down what is worth knowing the next time."""
+        work, chosen = self._taken(plan_id)
+        execution = work.project.learn(chosen, text, artifact=artifact)
+        return {"plan_id": chosen, "learnings": len(execution.state.learnings)}
 
     def plan(self, plan_id: str = "", artifact: str = "", cursor: str = "") -> dict[str, Any]:
         """The plan, artifact by artifact; or all of one artifact."""
@@ -273,7 +299,8 @@ class Desk:
         project, known = self.project, roles(project_roles(self.root), state.settings.agents)
         newest = project.show(chosen).position.seq
         lately = attempts(project.log(chosen, first=max(newest - LOOKED_BACK + 1, 1)), state, known)
-        return fit({"plan_id": chosen, **who_goes_on(state, lately, as_said(last), known, now())})
+        found = who_goes_on(state, lately, as_said(last), known, now(), recall=lambda: self._recall(state, RECALLED))
+        return fit({"plan_id": chosen, **found})
 
     def plans(self, cursor: str = "") -> dict[str, Any]:
         """The plans of this project."""

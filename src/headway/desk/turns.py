@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,9 +45,17 @@ def attempts(records: Iterable[Record], state: State, roles: Mapping[str, Role])
 
 
 def who_goes_on(
-    state: State, lately: Attempts, said: Sequence[Entry], roles: Mapping[str, Role], now: str
+    state: State,
+    lately: Attempts,
+    said: Sequence[Entry],
+    roles: Mapping[str, Role],
+    now: str,
+    recall: Callable[[], Sequence[str]] = tuple,
 ) -> dict[str, Any]:
-    """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can."""
+    """Who goes on with what is next: by rule; where no rule decides, the question to put to somebody who can.
+
+    `recall`: what is known from before, for whoever is asked.
+    """
     history, step = (*lately.entries[-LATELY:], *said), current(state)
     failures = [entry.error for entry in history if entry.error]
     context = ArbiterContext(
@@ -60,5 +68,6 @@ def who_goes_on(
     try:
         decision: dict[str, Any] = msgspec.to_builtins(arbitrate(context, roles))
     except DecisionNeeded as error:
-        return {"what": "ask", "reason": error.message, "prompt": build_arbiter_prompt(context, roles)}
+        asked = msgspec.structs.replace(context, known=tuple(recall()))
+        return {"what": "ask", "reason": error.message, "prompt": build_arbiter_prompt(asked, roles)}
     return decision

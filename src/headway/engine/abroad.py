@@ -1,8 +1,9 @@
-"""What other plans of the project have made, for those that require it: read, never run.
+"""What other plans have made, for those that require it: read, never run.
 
-A requirement of another plan, `users:UserModel`, is judged by the rules of its own plan. What is stale, failed or
-missing there blocks here, and names the command that makes it. Plans may require each other as long as no artifact ends
-up requiring itself. All walks are loops: plans may form chains of any length.
+A requirement of another plan, `users:UserModel`, is judged by the rules of its own plan; one of a plan of another
+project, `../api:users:UserModel`, by the files of that project. What is stale, failed or missing there blocks here, and
+names the command that makes it. Plans may require each other as long as no artifact ends up requiring itself. All walks
+are loops: plans may form chains of any length.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import msgspec
 from headway.core.check import Problem, check_plan
 from headway.core.fingerprint import NOTHING
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import foreign_name
+from headway.core.ids import foreign_name, place_name
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, State
+from headway.engine.neighbours import Neighbour, at, neighbour, owners, root_of, seen_from
 from headway.errors import HeadwayError
+from headway.files.blobs import Blobs
 from headway.store import PlanStore
 
 if TYPE_CHECKING:
@@ -40,15 +43,30 @@ class Found(NamedTuple):
 class Abroad:
     """The other plans, as one judgement sees them."""
 
-    def __init__(self, store: PlanStore, judge_of: Callable[[State], Judge]) -> None:
+    def __init__(
+        self,
+        store: PlanStore,
+        judge_of: Callable[[State], Judge],
+        neighbour_of: Callable[[Neighbour, State], Judge] | None = None,
+    ) -> None:
         self._store = store
+        self._root = root_of(store)
         self._judge_of = judge_of
+        self._neighbour_of = neighbour_of
+        self._places: dict[str, Neighbour] = {}
         self._found: dict[str, Found] = {}
         self._errors: dict[str, HeadwayError] = {}
         self.sizes: dict[str, int] = {}
         """Of each plan's ledger, when it was read."""
         self.judges: dict[str, Judge | None] = {}
         self.judged: dict[str, list[str]] = {}
+        self.texts: dict[str, Blobs] = {}
+        """Where the texts of other projects are, by digest."""
+
+    @property
+    def leaves_the_project(self) -> bool:
+        """Whether anything of another project was looked at."""
+        return bool(self._places)
 
     def look_again(self) -> None:
         """The other plans as they are when they are next asked about."""
@@ -59,9 +77,41 @@ class Abroad:
         """What stands behind a name; None if it is none of another plan's."""
         known = self._found.get(name)
         if known is None and foreign_name(name) is not None:
-            self._learn(name)
+            full = self._full(name)
+            if isinstance(full, Found):
+                self._found[name] = full
+            else:
+                self._learn(full)
+                self._found[name] = self._found[full]
             known = self._found[name]
         return known
+
+    def beyond(self, way: str) -> Abroad:
+        """The same as a plan of another project sees it."""
+        return _Beyond(self, self._store, self._root, way)
+
+    def _full(self, name: str) -> str | Found:
+        """The name with the plan, where only the way to its project is given; or why nobody can tell which."""
+        plan, artifact = _split(name)
+        way, inner = place_name(plan)
+        if inner:
+            return name
+        there = self._place(way)
+        if there.problem:
+            return Found(name, problem=there.problem, command=there.command)
+        plans = owners(there.store, artifact)
+        if len(plans) == 1:
+            return f"{way}:{plans[0]}:{artifact}"
+        if plans:
+            problem = f"is in {_several(plans)} of {way}: say which, {way}:{plans[0]}:{artifact}"
+        else:
+            problem = f"is missing: no plan of {way} has it"
+        return Found(name, problem=problem, command=f"headway plans list{at(self._root, way)}")
+
+    def _place(self, way: str) -> Neighbour:
+        if way not in self._places:
+            self._places[way] = neighbour(self._root, way)
+        return self._places[way]
 
     def _learn(self, name: str) -> None:
         """Judge what it is, after everything that it rests on, in whatever plan."""
@@ -78,56 +128,114 @@ class Abroad:
                 self._found[node] = self._judge(node)
         for node in needs:
             if node not in order:
-                self._found[node] = Found(node, problem="requires itself by way of other plans", command=_why(node))
+                self._found[node] = Found(
+                    node, problem="requires itself by way of other plans", command=self._why(node)
+                )
 
     def _needs(self, node: str) -> list[str]:
         plan, artifact = _split(node)
-        judge = self._plan(plan)
+        way, inner = place_name(plan)
+        judge = self._plan(plan) if inner else None
         if judge is None or artifact not in judge.state.artifacts or node in self._found:
             return []
         spec = judge.state.artifacts[artifact]
         return [
-            f"{plan}:{r}" if r in judge.state.artifacts else r
+            f"{plan}:{r}" if r in judge.state.artifacts else seen_from(self._root, way, r)
             for r in (*spec.requires, *judge.shared.after(artifact))
             if r in judge.state.artifacts or foreign_name(r) is not None
         ]
 
     def _plan(self, plan: str) -> Judge | None:
         if plan not in self.judges:
+            way, inner = place_name(plan)
+            there = self._place(way) if way else None
             try:
-                folder = self._store.folder(plan)
+                if there is not None and there.problem:
+                    self.judges[plan] = None
+                    return None
+                folder = (there.store if there is not None else self._store).folder(inner)
                 self.sizes[plan] = _size(folder.path)
                 execution = folder.load()
             except HeadwayError as error:
                 self._errors[plan] = error
                 execution = None
-            self.judges[plan] = self._judge_of(execution.state) if execution is not None else None
+            if execution is None:
+                self.judges[plan] = None
+            elif there is not None and self._neighbour_of is not None:
+                self.judges[plan] = self._neighbour_of(there, execution.state)
+            else:
+                self.judges[plan] = self._judge_of(execution.state)
         return self.judges[plan]
 
     def _judge(self, node: str) -> Found:
         plan, artifact = _split(node)
-        judge = self.judges[plan]
+        way, inner = place_name(plan)
+        if not inner:
+            full = self._full(node)
+            return full if isinstance(full, Found) else (self.get(full) or Found(node))
+        judge = self._plan(plan)
         if judge is None:
-            error = self._errors.get(plan)
-            if error is not None:
-                return Found(node, problem=f"cannot be read: {error.message}", command="headway doctor")
-            return Found(node, problem=f"is missing: there is no plan {plan}", command="headway plans new FILE")
+            return self._missing(node, plan)
         state = judge.state
         if artifact not in state.artifacts:
-            problem = f"is missing: plan {plan} has no such artifact"
-            return Found(node, problem=problem, command=f"headway plans show {plan}")
+            problem = f"is missing: plan {inner} has no such artifact"
+            return Found(node, problem=problem, command=f"headway plans show {inner}{at(self._root, way)}")
         reason = judge.again(artifact)
         self.judged.setdefault(plan, []).append(artifact)
-        made = Found(node, judge.recorded(artifact), judge.content(artifact))
+        made = Found(node, self._outputs(way, judge.recorded(artifact)), judge.content(artifact))
         makes = "run" if state.artifacts[artifact].has_recipe else "claim"
-        command = f"headway {makes} {shlex.quote(artifact)} --plan-id {plan}"
+        command = f"headway {makes} {shlex.quote(artifact)} --plan-id {inner}{at(self._root, way)}"
         if artifact in state.claims:
-            return made._replace(problem="is being made now", command=f"headway status --plan-id {plan}")
+            return made._replace(
+                problem="is being made now", command=f"headway status --plan-id {inner}{at(self._root, way)}"
+            )
         if not reason.fresh:
             word = "failed" if artifact in state.failed else "is stale"
             text = state.failed[artifact].error if artifact in state.failed else reason.text
             return made._replace(problem=f"{word}: {text}", command=command)
         return made
+
+    def _why(self, node: str) -> str:
+        plan, artifact = _split(node)
+        way, inner = place_name(plan)
+        return f"headway why {shlex.quote(artifact)} --plan-id {inner}{at(self._root, way)}"
+
+    def _missing(self, node: str, plan: str) -> Found:
+        way, inner = place_name(plan)
+        error = self._errors.get(plan)
+        if error is not None:
+            return Found(
+                node, problem=f"cannot be read: {error.message}", command=f"headway doctor{at(self._root, way)}"
+            )
+        there = self._places.get(way)
+        if there is not None and there.problem:
+            return Found(node, problem=there.problem, command=there.command)
+        problem = f"is missing: there is no plan {inner}"
+        return Found(node, problem=problem, command=f"headway plans new FILE{at(self._root, way)}")
+
+    def _outputs(self, way: str, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
+        """Outputs by their paths from here; the texts of another project are in that project's blobs."""
+        if not way:
+            return outputs
+        blobs = self._places[way].store.blobs
+        if blobs is not None:
+            self.texts.update((output.digest, blobs) for output in outputs if not output.path)
+        return tuple(
+            msgspec.structs.replace(output, path=f"{way}/{output.path}") if output.path else output
+            for output in outputs
+        )
+
+
+class _Beyond(Abroad):
+    """What a plan of another project can have: its names mean something over there."""
+
+    def __init__(self, home: Abroad, store: PlanStore, root: str, way: str) -> None:
+        super().__init__(store, home._judge_of)
+        self._home, self._from, self._way = home, root, way
+
+    def get(self, name: str) -> Found | None:
+        """What stands behind a name over there."""
+        return self._home.get(seen_from(self._from, self._way, name)) if foreign_name(name) is not None else None
 
 
 def _size(folder: str) -> int:
@@ -138,13 +246,10 @@ def _size(folder: str) -> int:
 
 
 def _split(node: str) -> tuple[str, str]:
-    plan, _, artifact = node.partition(":")
-    return plan, artifact
-
-
-def _why(node: str) -> str:
-    plan, artifact = _split(node)
-    return f"headway why {shlex.quote(artifact)} --plan-id {plan}"
+    """Plan and artifact of a node."""
+    name = foreign_name(node)
+    assert name is not None, f"{node} names a plan"
+    return name
 
 
 # What is wrong with a plan beside others.
@@ -153,29 +258,25 @@ def _why(node: str) -> str:
 def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, list[Problem]]:
     """The plan with each plain name of another plan's artifact in full, and the names that could be of several."""
     own = {spec.id for spec in plan.artifacts}
-    plain = {
-        r for spec in plan.artifacts for r in spec.requires if r not in own and foreign_name(r) is None and r.strip()
-    }
-    if not plain:
+    given = {r for spec in plan.artifacts for r in spec.requires if r not in own}
+    plain = {r for r in given if foreign_name(r) is None and r.strip()}
+    having = _having(store, plan_id, plain) if plain else {}
+    having.update(_having_elsewhere(store, given))
+    if not having:
         return plan, []
-    owners: dict[str, list[str]] = {}
-    for other in store.list_recent(None):
-        if other.plan_id != plan_id:
-            for name in plain & other.state.artifacts.keys():
-                owners.setdefault(name, []).append(other.plan_id)
-    full = {name: f"{plans[0]}:{name}" for name, plans in owners.items() if len(plans) == 1}
+    full = {name: plans[0] for name, plans in having.items() if len(plans) == 1}
     problems = [
         Problem(
             code="plan.ambiguous",
-            message=f"artifact {spec.id} requires {r}, which {_several(owners[r])} have",
+            message=f"artifact {spec.id} requires {r}, which {_several([_split(n)[0] for n in having[r]])} have",
             artifact=spec.id,
             key="requires",
             value=r,
-            hint=f"say which: {min(owners[r])}:{r}",
+            hint=f"say which: {min(having[r])}",
         )
         for spec in plan.artifacts
         for r in spec.requires
-        if len(owners.get(r, ())) > 1
+        if len(having.get(r, ())) > 1
     ]
     specs = tuple(
         msgspec.structs.replace(spec, requires=tuple(sorted({full.get(r, r) for r in spec.requires})))
@@ -184,6 +285,31 @@ def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, 
         for spec in plan.artifacts
     )
     return msgspec.structs.replace(plan, artifacts=specs), problems
+
+
+def _having(store: PlanStore, plan_id: str, plain: set[str]) -> dict[str, list[str]]:
+    """For each plain name, the full names that it may stand for."""
+    found: dict[str, list[str]] = {}
+    for other in store.list_recent(None):
+        if other.plan_id != plan_id:
+            for name in plain & other.state.artifacts.keys():
+                found.setdefault(name, []).append(f"{other.plan_id}:{name}")
+    return found
+
+
+def _having_elsewhere(store: PlanStore, given: set[str]) -> dict[str, list[str]]:
+    """The same for names that give only the way to another project."""
+    found: dict[str, list[str]] = {}
+    for name in given:
+        parts = foreign_name(name)
+        way, inner = place_name(parts[0]) if parts is not None else ("", "")
+        if parts is None or not way or inner:
+            continue
+        there = neighbour(root_of(store), way)
+        plans = owners(there.store, parts[1]) if not there.problem else []
+        if plans:
+            found[name] = [f"{way}:{plan}:{parts[1]}" for plan in plans]
+    return found
 
 
 def _several(plans: list[str]) -> str:
@@ -236,8 +362,20 @@ def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator
             name = foreign_name(r) if r not in own else None
             if name is None:
                 continue
-            if name[0] == plan_id:
-                what = "phase" if place in phases else "artifact"
+            what = "phase" if place in phases else "artifact"
+            way, _ = place_name(name[0])
+            problem = _wrong_way(root_of(store), way) if way else None
+            if problem is not None:
+                message, hint = problem
+                yield Problem(
+                    code="plan.outside",
+                    message=f"{what} {place} requires {r}, which {message}",
+                    artifact=place,
+                    key="requires",
+                    value=r,
+                    hint=hint,
+                )
+            elif name[0] == plan_id:
                 yield Problem(
                     code="plan.itself",
                     message=f"{what} {place} requires {r}, which names this plan itself",
@@ -250,6 +388,16 @@ def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator
                 starts.append(place)
     if starts:
         yield from _cycles(own, starts, plan_id, store)
+
+
+def _wrong_way(root: str, way: str) -> tuple[str, str] | None:
+    """What is wrong with a way to another project, and what to write instead; None if it may be gone."""
+    there = neighbour(root, way)
+    if there.root == root:
+        return "names this project itself", "leave the way out: PLAN:ARTIFACT"
+    if there.problem == "leads out of the workspace":
+        return there.problem, "require only what is in the same workspace; headway dag workspace shows it"
+    return None
 
 
 def _cycles(own: dict[str, ArtifactSpec], starts: list[str], plan_id: str, store: PlanStore) -> Iterator[Problem]:
@@ -265,8 +413,11 @@ def _cycles(own: dict[str, ArtifactSpec], starts: list[str], plan_id: str, store
             plans[plan] = _structure(plan, store)
         spec = plans[plan].get(artifact)
         names = spec.requires if spec is not None else ()
+        root, way = root_of(store), place_name(plan)[0]
         needs[node] = below = tuple(
-            f"{plan}:{r}" if r in plans[plan] else r for r in names if r in plans[plan] or foreign_name(r) is not None
+            f"{plan}:{r}" if r in plans[plan] else seen_from(root, way, r)
+            for r in names
+            if r in plans[plan] or foreign_name(r) is not None
         )
         queue += below
     for cycle in ArtifactGraph(ArtifactSpec(id=n, requires=below) for n, below in needs.items()).cycles():
@@ -285,8 +436,14 @@ def _cycles(own: dict[str, ArtifactSpec], starts: list[str], plan_id: str, store
 
 
 def _structure(plan: str, store: PlanStore) -> dict[str, ArtifactSpec]:
+    way, inner = place_name(plan)
+    if way:
+        there = neighbour(root_of(store), way)
+        if there.problem or not inner:
+            return {}
+        store = there.store
     try:
-        execution = store.folder(plan).load()
+        execution = store.folder(inner).load()
     except HeadwayError:
         return {}
     return execution.state.artifacts if execution is not None else {}

@@ -248,7 +248,7 @@ class Workshop:
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
-        blobs = self.outputs.blobs
+        text = self.outputs.text
         paths = tuple(output.path for output in outputs if output.path)
         if paths:
             first = os.path.join(self.root, paths[0])
@@ -256,15 +256,15 @@ class Workshop:
         if not outputs:
             return Input(self.root, (), lambda: b"")
         digest = outputs[0].digest
-        return Input(self.root, (os.path.relpath(self._as_file(digest), self.root),), lambda: blobs.get(digest))
+        return Input(self.root, (os.path.relpath(self._as_file(digest), self.root),), lambda: text(digest))
 
     def _as_file(self, digest: str) -> str:
         """A blob as a file that nobody changes."""
         path = os.path.join(self._texts, digest)
-        if _write_new(path, lambda: self.outputs.blobs.get(digest)) or _has_digest(path, digest):
+        if _write_new(path, lambda: self.outputs.text(digest)) or _has_digest(path, digest):
             return path
         os.makedirs(self._texts, exist_ok=True)
-        write_file(REAL, path, [self.outputs.blobs.get(digest)], durable=False)
+        write_file(REAL, path, [self.outputs.text(digest)], durable=False)
         os.chmod(path, 0o444)
         return path
 

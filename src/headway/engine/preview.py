@@ -89,6 +89,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 0
     question: Question | None = None
     warning: str = ""
+    known: tuple[dict[str, Any], ...] = ()
+    """What is known from before that bears on the goal: kind, text and source of each line."""
 
     @property
     def estimated_tokens(self) -> int:
@@ -159,6 +161,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
             "goal": self.goal,
             "stale": {a: r.to_dict() for a, r in self.stale.items()},
             "kept": len(self.kept),
+            "known": list(self.known),
             "waves": [w for w in ([a for a in wave if a in self.items] for wave in self.waves) if w],
             "artifacts": {a: item.to_dict() for a, item in self.items.items()},
             "skip": {a: self.hashes.get(a, "") for a in self.kept},

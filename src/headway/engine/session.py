@@ -16,7 +16,7 @@ from headway.core.freshness import EDITS, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import prompts, scheduler_lock, stamping
+from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
 from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
@@ -24,6 +24,7 @@ from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
 from headway.engine.growth import Growth, foresee
 from headway.engine.judge import Judge
+from headway.engine.neighbours import Neighbour
 from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
@@ -209,7 +210,11 @@ class Session:
                 abroad=abroad,
             )
 
-        abroad = Abroad(self.store, judge_of)
+        def neighbour_of(there: Neighbour, state: State) -> Judge:
+            return neighbours.judge_of(there, state, self.environ, boot, abroad.beyond)
+
+        abroad = Abroad(self.store, judge_of, neighbour_of)
+        outputs.borrowed = abroad.texts
         judge = judge_of(execution.state, functions)
         selected = selected_by(execution.state, options, judge.shared)
         judge.forced = forced_by(execution.state, options, selected)
@@ -342,12 +347,16 @@ class Session:
             judge.follow(state)
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             run.result.gone += [a for command in due for a in command.removed]
+            failed = dict(state.failed)
             try:
                 with listening():
                     result = run.go()
             finally:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)
+            if failed and writer.state is not None:
+                learned = list(lessons.lessons(folder, failed, writer.state))
+                writer.execute_all(learned, by=lessons.BY, wait=False)
             writer.sync()
             position = writer.position
             if state.settings.notify:

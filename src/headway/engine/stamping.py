@@ -46,6 +46,9 @@ def leave(
         return False
     plan, made = identity
     there = judge.abroad
+    if there is not None and there.leaves_the_project:  # too much over there would have to be named
+        stamp.forget(home, plan)
+        return False
     others = {p: Part(j, there.judged.get(p, [])) for p, j in there.judges.items() if j} if there is not None else {}
     plans = os.path.dirname(os.path.dirname(ledger))
     ends = {path: _end(path) for path in (ledger, *(os.path.join(plans, p, "ledger.jsonl") for p in others))}

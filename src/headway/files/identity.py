@@ -17,6 +17,8 @@ from headway.errors import DamageError, FormatTooNew
 FORMAT = 1
 HOME = ".headway"
 NAME = "project.json"
+WORKSPACE = "workspace"
+"""Below HOME: the folder of a workspace's ledger."""
 MARKERS = (f"{HOME}/{NAME}", "headway.toml", "headway.yaml")
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -40,6 +42,24 @@ def find_root(start: str, *, home: str = "") -> str:
         if parent == folder:
             return git or start
         folder = parent
+
+
+def find_workspace(start: str, *, home: str = "") -> str:
+    """The workspace of a project's folder: the nearest one above that somebody made one, else the folder that it is in.
+
+    "" where that would be the home folder or the root of the disk, which are workspaces only for those who say so.
+    """
+    folder = start
+    while True:
+        if os.path.exists(os.path.join(folder, HOME, WORKSPACE, "ledger.jsonl")):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            break
+        folder = parent
+    above = os.path.dirname(start)
+    avoided = {os.path.realpath(home) if home else "", os.sep}
+    return "" if os.path.realpath(above) in avoided else above
 
 
 def _has_tool_table(folder: str) -> bool:

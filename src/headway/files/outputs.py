@@ -32,6 +32,8 @@ class Outputs:
         self.blobs = blobs
         self.observer = observer
         self.largest = largest
+        self.borrowed: dict[str, Blobs] = {}
+        """Blobs of other projects, by the digest of a text that is read from them."""
         self._prefix = os.path.join(root, "")
         self._sound: set[str] = set()
 
@@ -67,6 +69,10 @@ class Outputs:
     def keep_text(self, text: bytes) -> Output:
         """The output of an artifact without files."""
         return Output("", self.blobs.put(text), len(text), "text")
+
+    def text(self, digest: str) -> bytes:
+        """A text without a file, of this project or of one that it is borrowed from."""
+        return self.borrowed.get(digest, self.blobs).get(digest)
 
     def bytes_of(self, output: Output) -> bytes:
         """What was recorded: from its blob, or, where it was too large for one, from its path."""

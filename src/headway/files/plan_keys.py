@@ -146,7 +146,10 @@ ARTIFACT_KEYS: Table = {
     "description": Key("text", "What it is, in a sentence."),
     "contract": Key("text", "What it promises to those that require it."),
     "requires": Key(
-        "list", "Ids of the artifacts that must be complete before it; of another plan's, plan:id.", "ids", sorted_once
+        "list",
+        "Ids of artifacts that must be complete before it; another plan's as plan:id, a project's as ../way:plan:id.",
+        "ids",
+        sorted_once,
     ),
     "produces": Key(
         "list", "Paths it makes: files, or a folder/; without any, its output is text.", "paths", normalised

@@ -19,6 +19,7 @@ from headway.history.shapes import (
     Edge,
     EdgeType,
     GoalDetail,
+    Learned,
     ManifestEntry,
     Metrics,
     NodeStatus,
@@ -92,6 +93,7 @@ class Projector:
             size=size,
             earlier_goals=earlier_goals,
             learnings=[learning.text for learning in state.learnings],
+            learned=[Learned(by=known.by, at=known.at, artifact=known.artifact) for known in state.learnings],
             metrics=Metrics(
                 duration_seconds=sum(c.ms for c in state.completed.values()) / 1000,
                 tasks_completed=done - skipped,

@@ -10,7 +10,8 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from headway.errors import HeadwayError, UsageError
@@ -29,6 +30,15 @@ TABLES = (
 )
 RANKED = 4000
 """More matches than this are not put in order of how well they match: a word that is everywhere tells nothing."""
+
+NEWEST = 50
+WORDS, BEST = 24, 3
+"""So many words of a text are looked for; so many matches of a goal count."""
+EMPTY = frozenset(
+    ("the", "and", "for", "with", "from", "that", "this", "into", "not", "are", "was", "has", "have", "its", "our",
+     "all", "any", "each", "can", "will", "should", "make", "made", "add", "build", "create", "use", "using", "new")
+)  # fmt: skip
+"""Words that goals have in common whatever they are about."""
 
 _WORD = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./:]+")
@@ -51,10 +61,15 @@ class Hit(NamedTuple):
 
 
 class Search:
-    """Searches the history of one project."""
+    """Searches the history of one project.
 
-    def __init__(self, dag: Dag) -> None:
+    `aside`: for somebody who only looks, and is in a hurry. Nothing is written; what the index lacks is taken in for
+    this once, as far as `NEWEST` goals go.
+    """
+
+    def __init__(self, dag: Dag, *, aside: bool = False) -> None:
         self._dag = dag
+        self._aside = aside
 
     def find(self, text: str, *, kind: str = "", limit: int = 20) -> list[Hit]:
         """What matches all of these words, or beginnings of words; the best first, or the newest of very many."""
@@ -71,6 +86,33 @@ class Search:
                 (query, kind, kind, limit),
             ).fetchall()
         return [Hit(*row) for row in rows]
+
+    def related(self, text: str, *, limit: int = 5) -> dict[str, list[Hit]]:
+        """Goals that have to do with a text, the nearest first, each with what of it matched.
+
+        Any word may match; a goal counts by its best matches, rare words more than common ones.
+        """
+        words = [word for word in dict.fromkeys(_WORD.findall(text.lower())) if len(word) > 2 and word not in EMPTY]
+        if not words:
+            return {}
+        query = " OR ".join(f'"{word}"' if len(word) < 5 else f'"{word}"*' for word in words[:WORDS])
+        with closing(self._current()) as db:
+            (count,) = db.execute("SELECT count(*) FROM dag_text WHERE dag_text MATCH ?", (query,)).fetchone()
+            rank = "bm25(dag_text, 4.0, 1.0)" if count <= RANKED else "-1.0"
+            rows = db.execute(
+                f"SELECT r.kind, r.goal, r.node, r.path, r.status, r.at, r.text, {rank} FROM dag_text t JOIN dag_rows r"
+                " ON r.id = t.rowid WHERE dag_text MATCH ? ORDER BY 8, r.at DESC LIMIT 200",
+                (query,),
+            ).fetchall()
+        found: dict[str, list[Hit]] = {}
+        scores: dict[str, float] = {}
+        for *hit, score in rows:
+            known = found.setdefault(hit[1], [])
+            if len(known) < BEST:
+                scores[hit[1]] = scores.get(hit[1], 0.0) + score
+            known.append(Hit(*hit))
+        nearest = sorted(found, key=lambda goal: scores[goal])[:limit]
+        return {goal: found[goal] for goal in nearest}
 
     def totals(self) -> dict[str, Any]:
         """Figures over all goals: how many of which status, what they took, by month, and what failed most."""
@@ -93,6 +135,8 @@ class Search:
 
     def _current(self) -> sqlite3.Connection:
         """The index, with every goal in it as it is now."""
+        if self._aside:
+            return self._copy()
         db = self._open()
         try:
             self._bring_up_to_date(db)
@@ -101,6 +145,17 @@ class Search:
             db = _prepared(sqlite3.connect(":memory:", isolation_level=None))
             self._bring_up_to_date(db)
         return db
+
+    def _copy(self) -> sqlite3.Connection:
+        """The index as it was left, in memory, with the newest of what it lacks."""
+        path = os.path.join(self._dag.home, "cache.sqlite")
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as db:
+            if _is_ours(db):
+                db.backup(copy)
+        _prepared(copy)
+        self._bring_up_to_date(copy, NEWEST)
+        return copy
 
     def _open(self) -> sqlite3.Connection:
         path = os.path.join(self._dag.home, "cache.sqlite")
@@ -113,11 +168,12 @@ class Search:
             db.close()
             return _prepared(sqlite3.connect(":memory:", isolation_level=None))
 
-    def _bring_up_to_date(self, db: sqlite3.Connection) -> None:
+    def _bring_up_to_date(self, db: sqlite3.Connection, most: int | None = None) -> None:
         wanted = {e.id: (e.seq, e.size, _state(e.status, e.gone)) for e in self._dag.index().goals}
         rows = db.execute("SELECT goal, seq, size, state FROM dag_goals").fetchall()
         known = {goal: (seq, size, state) for goal, seq, size, state in rows}
         changed = [goal for goal, position in wanted.items() if known.get(goal) != position]
+        changed = changed[-most:] if most is not None else changed
         gone = [goal for goal in known if goal not in wanted]
         if not changed and not gone:
             return

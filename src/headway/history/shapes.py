@@ -60,6 +60,14 @@ class Metrics(msgspec.Struct, kw_only=True, gc=False):
     tasks_total: int = 0
 
 
+class Learned(Shape, kw_only=True):
+    """Whose a learning is, when, and about which artifact."""
+
+    by: str = ""
+    at: str = ""
+    artifact: str = ""
+
+
 class GoalDetail(Shape, kw_only=True):
     """`dag/goals/<id>.json`: a goal with its tasks. `seq` and `size` are of the ledger that it reflects."""
 
@@ -81,6 +89,8 @@ class GoalDetail(Shape, kw_only=True):
     size: int = 0
     earlier_goals: list[str] = msgspec.field(default_factory=list)
     learnings: list[str]
+    learned: list[Learned] = msgspec.field(default_factory=list)
+    """Of each learning, in the same order."""
     metrics: Metrics
     compacted: bool = False
     tasks: list[Task]

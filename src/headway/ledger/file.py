@@ -162,6 +162,15 @@ class FileLedger:
             if newest >= first:
                 yield codec.decode(data)
 
+    def ends_with(self, hash_: str) -> bool:
+        """Whether the last line says that it is this event, so that nothing was appended since. Verifies nothing."""
+        with self.opened() as fd:
+            if fd is None:
+                return False
+            length = codec.SEAL_LENGTH + 1
+            tail = os.pread(fd, length, max(os.fstat(fd).st_size - length, 0))
+            return tail.endswith(b"\n") and codec.claim(tail[:-1]) == hash_
+
     def segments(self) -> list[tuple[int, str]]:
         """Sealed segments, oldest first: the number of their first event, and their path."""
         return [(segment.first, segment.path) for segment in segments.sealed(self.folder)]

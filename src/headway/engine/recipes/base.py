@@ -82,7 +82,7 @@ class Inputs(dict[str, Input]):
     """Requirements by name; one of another plan, `users:UserModel`, also as `UserModel` where that is the only one."""
 
     def __missing__(self, name: str) -> Input:
-        found = [given for full, given in self.items() if full.partition(":")[2] == name]
+        found = [given for full, given in self.items() if name in (full.partition(":")[2], full.rpartition(":")[2])]
         if len(found) != 1:
             raise KeyError(name)
         return found[0]

@@ -71,6 +71,15 @@ def show_estimates(preview: PlanPreview, screen: Screen) -> None:
         screen.say(f"  Not stored: {large.path} of {large.artifact} ({size}, above store_up_to {limit})")
 
 
+def show_known(preview: PlanPreview, screen: Screen) -> None:
+    """What was learned before, each with its source."""
+    learned = [line for line in preview.known if line["kind"] == "learning"]
+    if learned:
+        screen.say(f"\n{screen.style('Learned before', 'bold')}")
+    for line in learned[:5]:
+        screen.say(f"  {line['text']}  {screen.style(line['source'], 'dim')}")
+
+
 def _artifacts(preview: PlanPreview) -> str:
     """How many come to what, as far as that can be told."""
     words_ = {

@@ -218,6 +218,16 @@ def who(desk: Desk, last: History = None, plan_id: PlanId = "") -> Told:
     return desk.who(last or (), plan_id)  # type: ignore[return-value]
 
 
+def learn(desk: Desk, text: str, artifact: str = "", plan_id: PlanId = "") -> Told:
+    """Write down what is worth knowing the next time; about `artifact`, if named."""
+    return desk.learn(text, artifact, plan_id)  # type: ignore[return-value]
+
+
+def recall(desk: Desk, goal: str = "", budget: int = 0, plan_id: PlanId = "") -> Told:
+    """Learnings, related goals and artifacts that bear on `goal` (default: the plan's), within `budget` tokens."""
+    return desk.recall(goal, budget, plan_id)  # type: ignore[return-value]
+
+
 def export(
     desk: Desk,
     path: str,
@@ -282,6 +292,8 @@ REST = (
     Spec(search, reads=True),
     Spec(list_plans, reads=True),
     Spec(who, reads=True),
+    Spec(learn),
+    Spec(recall, reads=True),
     Spec(export),
     Spec(import_),
 )

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of
+from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
 
@@ -27,5 +27,6 @@ def run(args: Any, screen: Screen) -> int:
     if not accepted:
         screen.say("Nothing to accept.")
         return 0
-    screen.say(f"Accepted {len(accepted)}: {', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}")
+    names = f"{', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}"
+    screen.say(f"Accepted {len(accepted)}: {names}. Next: headway run{same_plan(args)}")
     return 0

@@ -5,14 +5,18 @@ headway dag search WORD…        find goals, artifacts, contracts, failures and
 headway dag impact ID           what a change would touch, and at what cost
 headway dag provenance ID|PATH  where something comes from, and whether it still stands
 headway dag rebuild             make dag/ again, from the ledgers
+headway dag workspace [PATH]    all projects around this one, and how they are related
+headway dag environment         all workspaces of this machine
 """
 
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from headway.errors import TryLater
 from headway.history.shapes import GoalDetail, GoalEntry, Task, to_dict
 from headway.projections.story import count, seconds
 from headway.surfaces.cli.options import add_json, add_project, at_least, project_of
@@ -55,7 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="goals whose plan was deleted and that ended so long ago keep only what something still names",
     )
-    for verb in (show, search, impact, provenance, rebuild):
+    workspace = verbs.add_parser("workspace", help="all projects around this one, and how they are related")
+    workspace.add_argument("path", metavar="PATH", nargs="?", help="its folder (default: the one around this project)")
+    environment = verbs.add_parser("environment", help="all workspaces of this machine")
+    for verb in (workspace, environment):
+        verb.add_argument("--all", action="store_true", help="all of it, however long")
+    for verb in (show, search, impact, provenance, rebuild, workspace, environment):
         add_project(verb)
         add_json(verb)
 
@@ -67,6 +76,8 @@ def run(args: Any, screen: Screen) -> int:
         "impact": _impact,
         "provenance": _provenance,
         "rebuild": _rebuild,
+        "workspace": _workspace,
+        "environment": _environment,
     }
     return actions[args.action](args, screen)
 
@@ -184,7 +195,7 @@ def _search(args: Any, screen: Screen) -> int:
             "  ".join(part for part in (f"{hit.kind:<9}", hit.node, hit.path, screen.style(said, "dim")) if part)
         )
     if not hits:
-        screen.say("Nothing matches.")
+        screen.say("Nothing matches. Next: headway dag show")
     return 0
 
 
@@ -271,3 +282,28 @@ def _rebuild(args: Any, screen: Screen) -> int:
     if found.dropped:
         screen.say(f"  {count(found.dropped, 'task')} that nothing names any more dropped")
     return 4 if found.unreadable else 0
+
+
+# The levels above.
+
+
+def _workspace(args: Any, screen: Screen) -> int:
+    from headway.surfaces.cli.upper import show_workspace, workspace_of
+
+    workspace = workspace_of(args, screen)
+    if workspace.registry.exists:  # somebody made it one: what is seen is kept for the next look, where it can be
+        with suppress(OSError, TryLater):
+            workspace.refresh()
+    dag = workspace.dag()
+    screen.answer(to_dict(dag))
+    show_workspace(dag, screen, everything=args.all)
+    return 0
+
+
+def _environment(args: Any, screen: Screen) -> int:
+    from headway.surfaces.cli.upper import environment_of, show_environment
+
+    dag = environment_of(screen).overview()
+    screen.answer(to_dict(dag))
+    show_environment(dag, screen, everything=args.all)
+    return 0

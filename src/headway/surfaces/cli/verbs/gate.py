@@ -59,6 +59,8 @@ def run(args: Any, screen: Screen) -> int:
     found = life.gates(meant.plan_id, args.artifact, at=args.at)
     screen.answer(found)
     screen.say(f"{found['artifact']}: {found['status'].replace('_', ' ')}, content {found['content'] or 'none yet'}")
+    if not found["gates"]:
+        screen.say("  It has no gates.")
     for name, gate in found["gates"].items():
         screen.say(f"  {name} ({gate['kind']}): {gate['status']}")
         for said in gate["verdicts"]:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of
+from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
 
@@ -26,5 +26,6 @@ def run(args: Any, screen: Screen) -> int:
     plan_id = work.take_in(meant, take=args.take or "")
     restored = work.restore(plan_id, args.artifact, at=args.at, reason=args.reason)
     screen.answer({"plan_id": plan_id, **restored})
-    screen.say(f"Restored {restored['artifact']} as of event {restored['seq']}: {', '.join(restored['paths'])}")
+    what = f"Restored {restored['artifact']} as of event {restored['seq']}"
+    screen.say(f"{what}: {', '.join(restored['paths']) or 'text'}. Next: headway run{same_plan(args)}")
     return 0

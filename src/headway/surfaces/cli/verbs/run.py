@@ -177,6 +177,7 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         screen.say()
     view.show_waves(preview, screen, verbose=args.verbose)
     view.show_estimates(preview, screen)
+    view.show_known(preview, screen)
     if preview.changes is not None:
         view.show_changes(preview.changes, preview, screen)
     if args.diff_plan:

@@ -1,0 +1,61 @@
+"""What a run learned: an artifact that had failed was made after all, and what was different then.
+
+Only what the ledger can tell: the plan's own words, what it requires, a note. Reads; whoever ran writes it down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from headway.core.commands import RecordLearning
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Failure, State
+from headway.errors import HeadwayError
+from headway.store import PlanFolder
+
+MOST = 5
+LONGEST = 120
+BY = "run"
+"""Who is said to have learned it."""
+
+
+def lessons(folder: PlanFolder, failed: Mapping[str, Failure], state: State) -> Iterator[RecordLearning]:
+    """Of what had failed before and is complete now: how it failed, and what fixed it."""
+    mended = [a for a in failed if a in state.completed and a not in state.failed]
+    for artifact_id in [a for a in mended if state.completed[a].seq > failed[a].seq][:MOST]:
+        failure = failed[artifact_id]
+        fix = state.completed[artifact_id].note or _fix(folder, failure, state, artifact_id)
+        text = f"{artifact_id} failed: {_short(failure.error)}. What fixed it: {_short(fix, 3 * LONGEST)}"
+        yield RecordLearning(text=text, artifact=artifact_id)
+
+
+def _fix(folder: PlanFolder, failure: Failure, state: State, artifact_id: str) -> str:
+    spec = state.artifacts[artifact_id]
+    with suppress(HeadwayError):
+        then = folder.at(failure.seq).state
+        if artifact_id in then.artifacts and (changed := _changed(then.artifacts[artifact_id], spec)):
+            return "; ".join(changed)
+        if then.settings.vars != state.settings.vars:
+            return "the plan's variables changed"
+    renewed = [r for r in spec.requires if r in state.completed and state.completed[r].seq > failure.seq]
+    if renewed:
+        return f"{', '.join(renewed)} was made again"
+    return "nothing of the plan changed: its sources or its code did, or trying again was enough"
+
+
+def _changed(before: ArtifactSpec, now: ArtifactSpec) -> list[str]:
+    """The keys that differ; texts with their old and their new value."""
+    found = []
+    for name in ArtifactSpec.__struct_fields__:
+        old, new = getattr(before, name), getattr(now, name)
+        if old == new:
+            continue
+        told = isinstance(old, str) and isinstance(new, str)
+        found.append(f"{name} changed from “{_short(old)}” to “{_short(new)}”" if told else f"{name} changed")
+    return found
+
+
+def _short(text: str, most: int = LONGEST) -> str:
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

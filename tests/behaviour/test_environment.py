@@ -1,0 +1,202 @@
+"""The history of a machine: named workspaces and roots, what their projects are made with, how they are doing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headway.errors import DamageError, FormatTooNew, UsageError
+from headway.history.cards import health
+from headway.history.environment import Environment
+from headway.history.shelf import GoalFacts
+from headway.history.workspace import Workspace
+from tests.places import Land
+from tests.workshop import tree
+
+
+@pytest.fixture
+def land(tmp_path: Path) -> Land:
+    """Two projects; the same failure in both, and a file that goal after goal makes."""
+    land = Land(tmp_path / "land")
+    land.python("api", "flask")
+    land.python("web", "flask", "api")
+    for plan in ("main", "second", "third"):
+        land.plan("api", plan, page={"produces": "out/page.txt", "run": f"echo {plan} > {{output}}"})
+        land.run("api", plan)
+        (land.root / "api/out/page.txt").unlink()
+    land.plan("api", "main", bad={"run": "exit 3"})
+    land.plan("web", "main", bad={"run": "exit 3"})
+    land.run("api")
+    land.run("web")
+    return land
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Environment:
+    return Environment(tmp_path / "home/.headway", by="test")
+
+
+def test_workspaces_are_registered_and_forgotten_as_events(land: Land, machine: Environment) -> None:
+    """In the environment's own ledger; said twice, recorded once; nothing in a forgotten workspace is touched."""
+    machine.register(str(land.root))
+    machine.register(str(land.root))
+    assert [w.path for w in Environment(machine.home).overview().workspaces] == [str(land.root)]
+    machine.forget(str(land.root), reason="done with it")
+    assert machine.overview().workspaces == []
+    assert (land.root / ".headway/dag/workspace-index.json").exists()
+    lines = (Path(machine.home) / "environment/ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    types = [json.loads(line)["type"] for line in lines]
+    assert types == ["environment_created", "workspace_registered", "workspace_forgotten"]
+    with pytest.raises(UsageError):
+        machine.forget(str(land.root))
+    with pytest.raises(UsageError):
+        machine.register(str(land.root / "nothing"))
+
+
+def test_the_overview(land: Land, machine: Environment) -> None:
+    """Workspaces with their figures, projects with their health, what they are made with, patterns."""
+    found = machine.register(str(land.root))
+    (summary,) = found.workspaces
+    assert (summary.project_count, summary.total_goals, summary.completed_goals) == (2, 4, 2)
+    assert summary.completion_rate == 0.5
+    assert found.tech_stack.languages == {"python": 2}
+    assert found.tech_stack.tools == {"flask": 2}
+    assert [p.name for p in found.patterns] == ["flask-app"]
+    assert {p.name: p.project_type for p in found.projects} == {"api": "python", "web": "python"}
+    assert {p.name: p.health_score for p in found.projects} == {
+        "api": round(0.5 * 2 / 3 + 0.3 * 2 / 3 + 0.2, 2),
+        "web": 0.2,
+    }
+
+
+def test_insights(land: Land, machine: Environment) -> None:
+    """Repeated failures over projects, files made again and again, time by month, and who is not doing well."""
+    found = machine.register(str(land.root))
+    texts = {kind: [i.text for i in found.insights if i.kind == kind] for kind in ("repeated_failure", "made_again")}
+    assert texts == {"repeated_failure": ["“exit code 3” 2 times in 2 projects"], "made_again": []}
+    land.plan("api", "main", page={"produces": "out/page.txt", "run": "echo main > {output}"})
+    (land.root / "api/out/page.txt").unlink(missing_ok=True)
+    land.run("api")
+    found = machine.overview()
+    assert [i.text for i in found.insights if i.kind == "made_again"] == ["out/page.txt of api was made by 3 goals"]
+    assert [i.projects for i in found.insights if i.kind == "health"] == [[str(land.root / "web")]]
+    months = {(Path(cost.project).name, cost.goals) for cost in found.costs}
+    assert months == {("api", 3), ("web", 1)}
+    assert all(len(cost.month) == 7 for cost in found.costs)
+
+
+def test_the_formula_of_health() -> None:
+    """As documented: half by goals completed, three tenths by artifacts made, two tenths by goals that ended well."""
+
+    def goal(status: str, done: int, failed: int, troubled: bool = False) -> GoalFacts:
+        return GoalFacts(status, "", 0, done, failed, troubled, [], [], [], [])
+
+    assert health([]) is None
+    assert health([goal("planned", 0, 0)]) is None
+    assert health([goal("complete", 5, 0)]) == 1.0
+    assert health([goal("complete", 3, 0), goal("failed", 0, 1)]) == round(0.25 + 0.3 * 0.75 + 0.2, 2)
+    assert health([goal("failed", 0, 0, troubled=True)]) == 0.3
+
+
+def test_a_kept_object_is_never_behind(land: Land, machine: Environment) -> None:
+    """A run anywhere shows with the next look; without a change, the same answer is given again."""
+    machine.register(str(land.root))
+    first = machine.overview()
+    assert machine.overview() is first
+    land.plan("web", "main", bad={"run": "echo good > {output}"})
+    land.run("web")
+    assert machine.overview().workspaces[0].completed_goals == 3
+
+
+def test_in_roots_workspaces_are_looked_for(land: Land, machine: Environment) -> None:
+    """Folders that somebody made workspaces; where there are none, the root itself is one."""
+    found = machine.add_root(str(land.root.parent))
+    assert [w.path for w in found.workspaces] == [str(land.root.parent)]
+    Workspace(land.root).refresh()
+    found = machine.overview()
+    assert [(w.path, w.registered) for w in found.workspaces] == [(str(land.root), False)]
+    assert [root.workspaces for root in found.roots] == [[str(land.root)]]
+    assert machine.forget(str(land.root.parent)).workspaces == []
+
+
+def test_a_project_in_two_workspaces_counts_once(land: Land, machine: Environment) -> None:
+    """Workspaces that overlap show it both; the machine has it once."""
+    machine.register(str(land.root))
+    found = machine.register(str(land.root.parent))
+    assert [w.project_count for w in found.workspaces] == [2, 2]
+    assert len(found.projects) == 2
+    assert found.tech_stack.languages == {"python": 2}
+
+
+def test_a_workspace_that_is_gone_is_said_and_comes_back(land: Land, machine: Environment) -> None:
+    """Nothing fails for it."""
+    machine.register(str(land.root))
+    shutil.move(land.root, land.root.parent / "away")
+    found = machine.refresh()
+    assert found.notes == [f"{land.root} is not there; it comes back when it returns"]
+    assert found.projects == []
+    shutil.move(land.root.parent / "away", land.root)
+    assert len(machine.overview().projects) == 2
+
+
+def test_reading_creates_nothing(tmp_path: Path) -> None:
+    """Not even the home."""
+    found = Environment(tmp_path / "home/.headway").overview()
+    assert (found.workspaces, found.user_id) == ([], "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_a_newer_version_are_refused_untouched(land: Land, machine: Environment) -> None:
+    """environment.json and the ledger alike; a damaged copy is made again."""
+    machine.register(str(land.root))
+    file = Path(machine.home) / "environment.json"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"version": 1', '"version": 9', 1), encoding="utf-8")
+    before = tree(Path(machine.home))
+    for ask in (Environment.overview, Environment.refresh, lambda e: e.register(str(land.root.parent))):
+        with pytest.raises(FormatTooNew, match="newer Headway"):
+            ask(Environment(machine.home))
+    assert tree(Path(machine.home)) == before
+    file.write_text("{", encoding="utf-8")
+    heard: list[str] = []
+    assert len(Environment(machine.home, notice=heard.append).refresh().projects) == 2
+    assert heard == ["environment.json cannot be read: the workspaces are looked at anew"]
+    ledger = Path(machine.home) / "environment/ledger.jsonl"
+    lines = ledger.read_bytes()
+    ledger.write_bytes(lines.replace(b'"format":1', b'"format":9'))
+    with pytest.raises((FormatTooNew, DamageError)):
+        Environment(machine.home).overview()
+
+
+def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    """Written whole by a newer Headway, so that its chain is right."""
+    from headway.core import codec
+    from headway.core.places import EnvironmentCreated
+
+    folder = tmp_path / "environment"
+    folder.mkdir()
+    line, _ = codec.encode(
+        EnvironmentCreated(format=9, user_id="x"), 1, "2030-01-01T00:00:00.000000Z", "x", codec.START
+    )
+    (folder / "ledger.jsonl").write_bytes(line + b"\n")
+    with pytest.raises(FormatTooNew):
+        Environment(tmp_path).overview()
+
+
+def test_a_home_folder_that_is_itself_a_repository_is_one_more_folder(land: Land) -> None:
+    """Its .headway may be the machine's and a workspace's at once; neither disturbs the other."""
+    home = land.root
+    (home / ".git").mkdir()
+    machine = Environment(home / ".headway")
+    found = machine.register(str(home))
+    assert found.workspaces[0].project_count == 2
+    assert Workspace(home).dag().topology == "monorepo"
+    Workspace(home).link("api", "web")
+    assert len(machine.overview().projects) == 2
+    assert sorted(p for p in os.listdir(home / ".headway") if p != "cache.sqlite") == [
+        ".gitignore", "dag", "environment", "environment.json", "workspace",
+    ]  # fmt: skip
