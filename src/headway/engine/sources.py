@@ -57,9 +57,9 @@ class Sources:
         if not spec.sources:
             return []
         found = self._observer.expand(spec.sources)
-        own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
         if not any(map(is_glob, spec.sources)):
             return found
+        own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
         return [path for path in found if path in spec.sources or not f"{path}/".startswith(own)]
 
     def words(self, spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
