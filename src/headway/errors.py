@@ -45,6 +45,11 @@ class HeadwayError(Exception):
             lines.append(f"  next: {self.hint}")
         return "\n".join(lines)
 
+    @property
+    def in_one_line(self) -> str:
+        """The same where there is room for a line only."""
+        return str(self).replace("\n ", ";")
+
     def to_dict(self) -> dict[str, object]:
         """The same content for machines."""
         facts = {k: v if isinstance(v, (int, float, list, dict)) else str(v) for k, v in self.facts.items()}

@@ -1,7 +1,7 @@
 """The nothing-to-do case: read one compact file, stat what it names, stop. Imports next to nothing, on purpose.
 
 A stamp is written when everything of a plan file's plan was fresh and nothing was open. It names all that the verdict
-depended on: the ledger, the plan file, sources, outputs, code, folders behind patterns, paths that must not exist,
+depended on: the ledger, the plan file, sources, outputs, code, folders behind patterns, paths that must be no file,
 declared variables, versions, and the boot. Whatever differs, however little, the full judgement decides.
 """
 
@@ -122,7 +122,7 @@ def changes(
     except (OSError, ValueError, EOFError, TypeError):
         return None
     ledgers, paths, stats, folders, folder_stats, absent, apart = stamp[2]
-    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if _found(f"{root}/{path}") != known)
+    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if stat_at(f"{root}/{path}") != known)
     if changed.intersection(apart):
         return None
     return changed, {
@@ -135,11 +135,13 @@ def changes(
     }
 
 
-def _found(path: str) -> "tuple[int, ...] | None":
+def stat_at(path: str) -> "tuple[int, int, int, int] | None":
+    """What tells that a file was not touched; None if there is none."""
     try:
-        return _stat_of(os.lstat(path))
+        found: tuple[int, int, int, int] = _stat_of(os.lstat(path))
     except OSError:
         return None
+    return found
 
 
 def _read(
@@ -187,7 +189,7 @@ def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
         found = os.stat(prefix + path)
         if (found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
             return False
-    return not any(os.path.lexists(prefix + path) for path in absent)
+    return not any(os.path.isfile(prefix + path) for path in absent)
 
 
 def _same(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:

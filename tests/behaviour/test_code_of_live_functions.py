@@ -87,13 +87,26 @@ def test_an_edit_of_what_a_live_function_uses_makes_it_again(tmp_path: Path, cas
     assert any("oh, new" in path.read_text() for path in tmp_path.glob("*.txt"))
 
 
+HELPERS = {
+    "a function": HELPER,
+    "a constant": "WORD = 'old'\ndef helper():\n    return WORD\n",
+    "a constant with its type": "WORD: str = 'old'\ndef helper():\n    return WORD\n",
+    "a method": "class C:\n    def word(self):\n        return 'old'\ndef helper():\n    return C().word()\n",
+    "a static method": "class C:\n    @staticmethod\n    def word():\n        return 'old'\ndef helper():\n"
+    "    return C.word()\n",
+    "a property": "class C:\n    @property\n    def word(self):\n        return 'old'\ndef helper():\n"
+    "    return C().word\n",
+}
+
+
+@pytest.mark.parametrize("helper", HELPERS)
 @pytest.mark.parametrize("edited", ["plan.py", "h.py"])
 def test_a_file_that_is_edited_after_it_was_loaded_is_made_again_by_the_next_process(
-    tmp_path: Path, edited: str
+    tmp_path: Path, edited: str, helper: str
 ) -> None:
     """The old function ran, so the new one is still due."""
     (tmp_path / "headway.toml").write_text("")
-    (tmp_path / "h.py").write_text(HELPER)
+    (tmp_path / "h.py").write_text(HELPERS[helper])
     (tmp_path / "plan.py").write_text(
         "import pathlib, h\nfrom headway import Plan\nplan = Plan('Live', id='live')\n"
         "@plan.artifact(produces='x.txt')\ndef x():\n    return 'old' + h.helper()\n"

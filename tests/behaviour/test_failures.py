@@ -315,6 +315,26 @@ def test_an_output_that_is_a_link_out_of_the_project_is_refused(bench: Bench, tm
     assert bench.run().log == ["made a"]
 
 
+@pytest.mark.parametrize(("produces", "pipe"), [("out/a", "out/a"), ("out/a/", "out/a/deep/pipe")])
+def test_an_output_that_is_a_pipe_is_refused(bench: Bench, produces: str, pipe: str) -> None:
+    """It has no bytes to keep, and nobody waits for what it may say."""
+    bench.plan(a={"run": f"mkdir -p {os.path.dirname(pipe)}; mkfifo {pipe}", "produces": produces})
+    assert bench.run().result.failed["a"].startswith(f"{pipe} is neither a file nor a folder")
+    bench.change("a", run=f"mkdir -p {os.path.dirname(pipe)}; echo a > {pipe}")
+    assert bench.run().log == ["made a"]
+    assert bench.run().log == []
+
+
+def test_a_command_that_is_longer_than_the_system_takes_is_run(bench: Bench) -> None:
+    """Thousands of sources are named in one."""
+    names = [f"in/{'x' * 200}{number:04}.txt" for number in range(1000)]
+    for name in names:
+        bench.write(name, ".")
+    bench.plan(a={"sources": ["in/*.txt"], "run": "cat {sources} > {output}"})
+    assert bench.run().log == ["made a"]
+    assert bench.read("out/a.txt") == "." * len(names)
+
+
 def test_an_output_below_a_link_out_of_the_project_is_refused(bench: Bench, tmp_path: Path) -> None:
     """Nothing is written there."""
     (tmp_path / "outside").mkdir()

@@ -238,6 +238,24 @@ def test_a_pattern_that_gains_a_file_is_a_change(bench: Bench) -> None:
     assert bench.stale() == {"a": "source_changed"}
 
 
+def test_what_an_artifact_writes_is_no_source_of_its_own(bench: Bench) -> None:
+    """Whatever pattern matches it; of others it may be one."""
+    bench.write("1.txt", "1")
+    bench.write("pre/2.txt", "2")
+    bench.plan(
+        a={
+            "sources": ["*.txt", "p*/*.txt"],
+            "produces": ["all.txt", "parts/"],
+            "run": "echo > all.txt; echo > parts/x.txt",
+        },
+        b={"sources": ["*.txt"], "requires": ["a"]},
+    )
+    assert bench.run().log == ["made a", "made b"]
+    assert bench.run().log == []
+    assert set(bench.state().completed["a"].fp.sources) == {"1.txt", "pre/2.txt"}
+    assert set(bench.state().completed["b"].fp.sources) == {"1.txt", "all.txt"}
+
+
 def test_a_source_behind_a_link_counts_by_what_it_leads_to(bench: Bench, tmp_path: Path) -> None:
     """A link's own text is not what a recipe reads."""
     (tmp_path / "elsewhere.txt").write_text("1")

@@ -309,7 +309,7 @@ def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> 
     bench.change("g", args={"x": 2})
     assert bench.reason("f").subject == "code"
     assert bench.reason("g").text == "recipe changed (args.x: 1 → 2)"
-    assert bench.reason("e").subject == "a variable of env:"
+    assert bench.reason("e").subject == "a variable in env"
 
 
 def test_why_tells_root_causes_from_what_follows_and_what_it_costs(shop: Workshop, cli: Cli) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import subprocess
@@ -123,6 +124,33 @@ def test_a_stream_that_somebody_puts_before_ours_changes_nothing(bench: Bench, m
     monkeypatch.undo()
     assert shown.getvalue() == ""
     assert bench.blob(bench.state().completed["a"].stdout) == b"inside\n"
+
+
+def test_what_a_function_redirects_stays_where_it_redirects_it(bench: Bench) -> None:
+    """Also while others begin beside it, whose words are still their own."""
+    redirected, begun = threading.Event(), threading.Event()
+    caught = io.StringIO()
+
+    def redirects() -> str:
+        with contextlib.redirect_stdout(caught):
+            redirected.set()
+            begun.wait(10)
+            print("caught")
+        print("kept")
+        return "a"
+
+    def beside() -> str:
+        print("beside")
+        begun.set()
+        return "b"
+
+    bench.plan("a b")
+    bench.makes("a", redirects)
+    bench.makes("b", lambda: str(redirected.wait(10)) and kept_prints(beside)[1].bytes("stdout"))
+    bench.run(jobs=2)
+    assert caught.getvalue() == "caught\n"
+    assert bench.blob(bench.state().completed["a"].stdout) == b"kept\n"
+    assert bench.read("out/b.txt") == "beside\n"
 
 
 def test_what_is_printed_can_be_heard_at_once() -> None:

@@ -286,3 +286,88 @@ def test_what_reads_outputs_without_requiring_them_is_found_by_the_run_after(pro
     run()
     run()
     assert (project / "sum.txt").read_text() == "another tool\n"
+
+
+def again_with(project: Path, more: str) -> None:
+    """The plan has more artifacts, and they are made."""
+    (project / "headway.yaml").write_text(PLAN + more)
+    run()
+    assert stamped() is not None
+
+
+def test_what_changes_within_a_folder_that_is_read_is_seen(project: Path) -> None:
+    """The folder itself looks as it did."""
+    (project / "data/deep").mkdir()
+    (project / "data/deep/b.txt").write_text("b")
+    again_with(
+        project, "  read:\n    sources: [data]\n    produces: out/read.txt\n    run: cat data/deep/b.txt > {output}\n"
+    )
+    (project / "data/deep/b.txt").write_text("c")
+    assert stamped() is None
+    assert "1 made, 4 kept" in run()
+    assert stamped() is not None
+    (project / "data/deep/c.txt").write_text("c")
+    assert stamped() is None
+
+
+def test_a_file_of_a_folder_output_that_is_also_a_source_is_an_edit_of_the_folder(project: Path) -> None:
+    """Nothing is made from what somebody has edited before they said what it is."""
+    again_with(
+        project,
+        "  part:\n    sources: [dist/deep/copy.txt]\n    requires: [tree]\n    produces: out/part.txt\n"
+        "    run: cp dist/deep/copy.txt {output}\n",
+    )
+    (project / "dist/deep/copy.txt").write_text("edited")
+    assert "1 blocked, 1 held" in run()
+    assert (project / "out/part.txt").read_text() == "a"
+
+
+def test_a_recipe_that_writes_into_anothers_folder_leaves_no_stamp(project: Path) -> None:
+    """The folder was what it should be when it was made, and is not any more."""
+    more = "  meddler:\n    sources: [tool.sh]\n    produces: out/meddler.txt\n"
+    more += "    run: sleep 0.3; echo more > dist/deep/more.txt; echo done > {output}\n"
+    (project / "headway.yaml").write_text(PLAN + more)
+    assert "1 made, 4 kept" in run()
+    assert stamped() is None
+    assert "tree was edited since it was made" in run()
+
+
+def test_a_state_that_is_only_read_is_seen_to_change(project: Path) -> None:
+    """No artifact leaves it, so nobody but its readers can tell."""
+    (project / "state.json").write_text("1")
+    phase = "{run: 'cat {state} > {outputs.copy}', outputs: {copy: 'out/{unit}.md'}, pre_state: true}"
+    again_with(
+        project, f"pipelines:\n  each:\n    units: [u]\n    state: state.json\n    phases:\n      copy: {phase}\n"
+    )
+    (project / "state.json").write_text("2")
+    assert stamped() is None
+    assert "u/copy was made from another state" in run()
+
+
+def test_a_command_that_names_a_folder_can_have_a_stamp(project: Path) -> None:
+    """A word that is no file is no source; once it is a file, it is one."""
+    again_with(project, "  listed:\n    produces: out/listed.txt\n    run: ls data > {output}\n")
+    shutil.rmtree(project / "data")
+    (project / "data").write_text("a file")
+    assert stamped() is None
+
+
+def test_a_text_that_is_lost_with_its_blob_is_made_again(project: Path) -> None:
+    """An artifact without files has nothing else to show for itself."""
+    again_with(project, "  text:\n    sources: [data/a.txt]\n    run: cat data/a.txt\n")
+    shutil.rmtree(project / ".headway/blobs")
+    assert stamped() is None
+    assert "1 made, 4 kept" in run()
+    assert stamped() is not None
+
+
+def test_a_link_under_a_pattern_that_begins_to_lead_somewhere_is_seen(project: Path) -> None:
+    """It was there all the time, so its folder looks as it did."""
+    (project / "data/far.txt").symlink_to("../far.txt")
+    (project / "tool.sh").write_text("echo another tool")
+    run()
+    assert stamped() is not None
+    (project / "far.txt").write_text("far")
+    assert stamped() is None
+    run()
+    assert (project / "out/listing.txt").read_text() == "afar"

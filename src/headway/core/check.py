@@ -234,11 +234,23 @@ class _Output(NamedTuple):
 
 def _check_paths(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
     for spec in artifacts:
-        for key, listed in (("produces", spec.produces), ("modifies", spec.modifies)):
+        uses = (("produces", spec.produces), ("modifies", spec.modifies), ("sources", spec.sources))
+        for key, listed in uses:
             for path in listed:
-                if why := _path_problem(path):
-                    message = f"artifact {spec.id} {key} {path!r}, which {why}"
+                if why := _source_problem(path) if key == "sources" else _path_problem(path):
+                    message = f"artifact {spec.id} {'reads' if key == 'sources' else key} {path!r}, which {why}"
                     yield _problem("plan.path", spec, message, key, path)
+
+
+def _source_problem(path: str) -> str:
+    plain = paths.normalise(path)
+    if not path:
+        return "is empty"
+    if plain == "./":
+        return "is the project itself; name what it reads in it"
+    if plain.startswith("/"):
+        return "is absolute; sources are given relative to the project"
+    return "is inside .headway/, which every run changes" if plain.split("/", 1)[0] == ".headway" else ""
 
 
 def _path_problem(path: str) -> str:

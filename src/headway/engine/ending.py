@@ -77,8 +77,7 @@ def pause_of(halt: Halt, tally: Tally, state: State, *, partial: bool) -> Pause 
     if _plan_changed(tally, state, partial):
         return Pause("plan_changed")
     if tally.words:
-        first = next(why for why in tally.result.waiting.values() if "headway " in why)
-        return Pause("approval" if "approval" in tally.words else "gates", "", first.partition(": ")[2])
+        return Pause("approval" if "approval" in tally.words else "gates")
     return None
 
 

@@ -49,8 +49,10 @@ class Expansion:
                 if spec.acceptance and not self._is_satisfied(spec, last):
                     return ""
                 outputs = self._judge.recorded(last)
-        except (Ungrown, Rejected, TryLater) as problem:
-            return str(problem).replace("\n ", ";")
+        except Ungrown as problem:
+            return str(problem)
+        except (Rejected, TryLater) as problem:
+            return problem.in_one_line
         self._record(cmd.GatherArtifact(id=spec.id, outputs=outputs, fp=self._judge.fingerprint(spec.id)))
         self._judge.state = self._record.state
         self._tally.settle(spec.id, "kept", reason)

@@ -94,8 +94,8 @@ def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tup
     if set(declared) != {*former.settings.env, *was.env}:
         return "env", words((*former.settings.env, *was.env)), words(declared)
     if spec.make and not spec.version:
-        return ("code or a variable of env:" if declared else "code"), "", ""
-    return ("a variable of env:", "", "") if declared else None
+        return ("code or a variable in env" if declared else "code"), "", ""
+    return ("a variable in env", "", "") if declared else None
 
 
 def _values(spec: ArtifactSpec, settings: Settings) -> Mapping[str, Any]:

@@ -288,7 +288,7 @@ class Judge:
         found = self.made_from(artifact_id)
         error = self.problems.get(artifact_id)
         if error is not None:
-            return str(error).replace("\n ", ";")
+            return error.in_one_line
         spec = self.state.artifacts[artifact_id]
         return self.files.problem(spec, found.sources) or (self.templates.problem(spec) if spec.templates else "")
 

@@ -16,6 +16,8 @@ import sys
 import textwrap
 import time
 import types
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headway.core.fingerprint import NotEncodable, digest
@@ -58,7 +60,7 @@ class _Walk:
         return found if once else digest_of(f"{found}\n{self.of_code(function, 0)}")
 
     def _is_loaded(self, path: str, scope: dict[str, Any] | None) -> bool:
-        """Whether the functions that were loaded from a file are those that it holds now."""
+        """Whether the functions and plain constants that were loaded from a file are those that it holds now."""
         if not _touched(path):
             return True
         if path not in self.code.loaded:
@@ -70,9 +72,10 @@ class _Walk:
         if scope is None:
             modules = (getattr(m, "__dict__", {}) for m in list(sys.modules.values()))
             scope = next((names for names in modules if names.get("__file__") == path), {})
-        functions = [inspect.unwrap(value) for value in scope.values() if inspect.isfunction(value)]
-        own = [f.__code__ for f in functions if os.path.realpath(f.__code__.co_filename) == path]
-        return {plain_code(code) for code in own} <= _compiled(path, *_times(path))
+        own = [code for code in _codes_in(scope) if os.path.realpath(code.co_filename) == path]
+        constants = _constants(path, *_times(path))
+        same = all(name not in scope or repr(scope[name]) == value for name, value in constants.items())
+        return same and {plain_code(code) for code in own} <= _compiled(path, *_times(path))
 
     def of(self, value: Any, depth: int) -> str:
         """What stands for a value: the same in every process while nothing of it changes."""
@@ -206,6 +209,38 @@ def _compiled(path: str, *_times: int) -> frozenset[str]:
         found.add(plain_code(code))
         waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]
     return frozenset(found)
+
+
+def _codes_in(scope: Mapping[str, Any]) -> Iterator[types.CodeType]:
+    """The functions of a module, and of the classes that it defines, compiled as they were loaded."""
+    waiting = list(scope.values())
+    for value in waiting:
+        if isinstance(value, type) and value.__module__ == scope.get("__name__"):
+            waiting += [item for item in vars(value).values() if item is not value]
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+        elif isinstance(value, property):
+            value = value.fget
+        if inspect.isfunction(value) and inspect.isfunction(plain := inspect.unwrap(value)):
+            yield plain.__code__
+
+
+@functools.lru_cache(maxsize=256)
+def _constants(path: str, *_times: int) -> dict[str, str]:
+    """Names that a file as it is now gives a plain value, once and for all."""
+    try:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    found = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and stored[target.id] == 1:
+            found[target.id] = repr(value.value)
+    return found
 
 
 def _file_of(module: types.ModuleType) -> str:

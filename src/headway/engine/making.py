@@ -132,7 +132,7 @@ class Workshop:
                 return _failed(said, "cancelled", "The run stopped")
             return said._replace(outputs=kept, verified=checked is not None, checks=asked)
         except HeadwayError as error:
-            return Outcome(spec.id, False, (), error.error_code, str(error).replace("\n", "; "))
+            return Outcome(spec.id, False, (), error.error_code, error.in_one_line)
         except OSError as error:
             return Outcome(spec.id, False, (), "os", f"{error.strerror}: {error.filename}")
         except (ValueError, TypeError, msgspec.MsgspecError) as error:

@@ -131,12 +131,14 @@ class RunResult(msgspec.Struct, kw_only=True):
 
     def after(self, earlier: Sequence[RunResult]) -> RunResult:
         """This result, with what earlier runs did on the way to it: one call, several versions of the plan."""
+        kept = set(self.kept)
         for before in reversed(earlier):
             for name in ("made", "restored", "reused", "accepted"):
                 now = getattr(self, name)
-                now[:0] = [a for a in getattr(before, name) if a not in now and a in self.kept]
-                self.kept = [a for a in self.kept if a not in now]
+                now[:0] = [a for a in getattr(before, name) if a in kept]
+                kept.difference_update(now)
             self.duration_ms += before.duration_ms
+        self.kept = [a for a in self.kept if a in kept]
         return self
 
     def __str__(self) -> str:

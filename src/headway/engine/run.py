@@ -337,7 +337,7 @@ class Run:
         try:
             job = self._jobs.job(spec, key)
         except HeadwayError as error:
-            self._fail_unmade(spec, error.error_code, str(error).replace("\n ", ";"))
+            self._fail_unmade(spec, error.error_code, error.in_one_line)
             return None
         self._started += 1
         retry = spec.retry or self._record.state.settings.retry or Retry()
@@ -382,7 +382,7 @@ class Run:
         for (task, _, go_on), answer in zip(taken, answers, strict=True):
             if isinstance(answer, (Rejected, UsageError, TryLater)):  # somebody reset, closed or took it over
                 artifact_id = task.job.spec.id
-                self._tally.lose(artifact_id, str(answer).replace("\n ", ";"), self._judge.reasons[artifact_id])
+                self._tally.lose(artifact_id, answer.in_one_line, self._judge.reasons[artifact_id])
             elif isinstance(answer, HeadwayError):
                 raise answer
             else:

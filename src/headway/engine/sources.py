@@ -47,14 +47,20 @@ class Sources:
 
     def of(self, spec: ArtifactSpec, variables: Mapping[str, Any], wrote: Collection[str]) -> list[str]:
         """What the artifact reads: declared sources, and words that name files which it was not seen to write."""
-        named = self._observer.expand(spec.sources) if spec.sources else []
+        named = self.declared(spec)
         words = self.words(spec, variables) if spec.run or spec.verify else ()
         words = [word for word in words if word not in wrote] if wrote else words
         return sorted({*named, *words}) if words else named
 
     def declared(self, spec: ArtifactSpec) -> list[str]:
-        """The files that `sources` names."""
-        return self._observer.expand(spec.sources) if spec.sources else []
+        """The files that `sources` names. What the artifact itself writes is none, whatever pattern matches it."""
+        if not spec.sources:
+            return []
+        found = self._observer.expand(spec.sources)
+        own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
+        if not any(map(is_glob, spec.sources)):
+            return found
+        return [path for path in found if path in spec.sources or not f"{path}/".startswith(own)]
 
     def words(self, spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
         """Words of its commands that name files of the project which the plan does not make."""

@@ -17,7 +17,7 @@ from headway.core.paths import is_glob
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
 from headway.engine.result import RunResult
-from headway.files.observe import RACY_NS
+from headway.files.observe import RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
@@ -60,14 +60,17 @@ def leave(
     absent |= {path for path in CONFIGS if not os.path.lexists(os.path.join(root, path))}
     if before is not None:
         folders, absent = before.folders | folders, absent | before.absent
-    appeared = any(os.path.lexists(os.path.join(root, path)) for path in absent)
-    changed = appeared or any(map(_sources_changed, parts))
+    changed = any(map(_sources_changed, parts))
+    absent |= {path for part in parts for path in part.judge.observer.broken}
+    changed = changed or any(os.path.isfile(os.path.join(root, path)) for path in absent)
     apart = {path: digest for part in parts for path, digest in _apart(part, root).items()}
     if not made:
         apart[plan] = state.proposal.source
     named = {path: digest for part in parts for path, digest in _files(part).items()}
     files = None if changed else _settled(judge, named | apart)
-    if files is None or position.hash.encode() not in ends[ledger][1] or not _is_all(judge, files):
+    texts = _texts(parts, root)
+    as_judged = position.hash.encode() in ends[ledger][1] and texts is not None
+    if files is None or not as_judged or not _is_all(judge, files):
         stamp.forget(home, plan)
         return False
     env = {name: environ.get(name) for part in parts for name in _variables(part)}
@@ -82,7 +85,7 @@ def leave(
         document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
         ledgers=[(os.path.relpath(path, root), *end) for path, end in ends.items()],
         env=env,
-        files=files,
+        files=files | (texts or {}),
         folders=folders,
         absent=sorted(absent),
         apart=apart,
@@ -129,17 +132,29 @@ def standing(
 def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
     found: set[str] = set()
-    strange = set(changed)
+    touched = _with_folders(changed)
+    known: set[str] = set()
     for artifact_id, done in state.completed.items():
         fp = done.fp
-        paths = {o.path for o in done.outputs if o.path in changed}
-        paths |= {p for p in (*fp.sources, *fp.before) if p in changed}
+        paths = {p for o in done.outputs if (p := o.path.rstrip("/")) in touched}
+        paths |= {p for p in (*fp.sources, *fp.before) if p in touched}
         if fp.templates:
-            paths |= {p for label in fp.templates if (p := label.partition(": ")[2] or label) in changed}
+            paths |= {p for label in fp.templates for p in (label, label.partition(": ")[2]) if p in touched}
         if paths:
             found.add(artifact_id)
-            strange -= paths
-    return None if strange else found
+            known.update(*(touched[path] for path in paths))
+    return found if known.issuperset(changed) else None
+
+
+def _with_folders(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Files, and every folder that one of them is in: a folder is touched by what is touched in it."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        place = path
+        while place.strip("/"):
+            found.setdefault(place, set()).add(path)
+            place = os.path.dirname(place)
+    return found
 
 
 def _is_all(judge: Judge, files: Mapping[str, tuple[int, int, int, int]]) -> bool:
@@ -220,7 +235,7 @@ def _sources_changed(part: Part) -> bool:
             return True
     specs = judge.state.artifacts
     return any(
-        not set(judge.observer.expand(specs[a].sources)) <= set(judge.now[a].sources)
+        not set(judge.files.declared(specs[a])) <= set(judge.now[a].sources)
         for a in part.ids
         if specs[a].sources and a in judge.now
     )
@@ -237,16 +252,26 @@ def _files(part: Part) -> dict[str, str]:
     judge, found = part.judge, dict[str, str]()
     for artifact_id in part.ids:
         for output in judge.recorded(artifact_id):
-            if output.kind == "tree":
-                found |= {f"{output.path.rstrip('/')}/{name}": "" for name, _ in judge.observer.tree(output.path)}
-            elif output.path and judge.shared.is_last(artifact_id, output.path):
-                found[output.path] = output.digest
+            if output.path and judge.shared.is_last(artifact_id, output.path):
+                found[output.path.rstrip("/")] = output.digest
         if artifact_id in judge.now:
             found |= judge.now[artifact_id].sources
         spec = judge.state.artifacts.get(artifact_id)
+        if spec is not None and spec.reads:
+            found |= {p: judge.now[artifact_id].before[p] for p in spec.reads if p not in judge.shared.chains}
         if spec is not None and spec.templates:
             found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     return found
+
+
+def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, int]] | None:
+    """The files that hold the texts of artifacts without files, as they are; None if one is gone."""
+    held: set[str] = set()
+    for judge, ids in parts:
+        held |= {judge.outputs.blobs.file_of(o.digest) for a in ids for o in judge.recorded(a) if not o.path}
+    found = {os.path.relpath(path, root): stamp.stat_at(path) for path in sorted(held)}
+    stats = {path: stat for path, stat in found.items() if stat is not None}
+    return stats if len(stats) == len(found) else None
 
 
 def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, int, int]] | None:
@@ -254,14 +279,23 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     observer = judge.observer
     rested = False
     found = {}
-    for path, digest in files.items():
+    waiting = list(files.items())
+    for path, digest in waiting:
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
             return None
+        if seen.kind == "tree":
+            inside = list(observer.tree(path))
+            if hashlib.sha256(manifest_of(inside)).hexdigest() != seen.digest:
+                return None
+            waiting += [(f"{path}/{name}", inner.digest) for name, inner in inside]
+            continue
         entry = observer.entries.get(path)
         if entry is None:
-            link = os.lstat(os.path.join(observer.root, path))
-            found[path] = (link.st_size, link.st_mtime_ns, link.st_ctime_ns, link.st_ino)
+            link = stamp.stat_at(os.path.join(observer.root, path))
+            if link is None:
+                return None
+            found[path] = link
             continue
         if not entry.sure():
             if not rested:
@@ -277,7 +311,7 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
-    """Folders whose listing a pattern or a folder output depends on."""
+    """Folders whose listing a pattern, or a folder that is read or was made, depends on."""
     names: set[str] = set()
     for pipeline in part.judge.state.settings.pipelines:
         if pipeline.units.files:
@@ -286,9 +320,11 @@ def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
         for pattern in spec.sources:
             if is_glob(pattern):
                 names |= _folders_behind(pattern, root)
-        for path in spec.produces:
-            if path.endswith("/"):
-                names |= _below(path.rstrip("/"), root)
+            elif os.path.isdir(os.path.join(root, pattern)):
+                names |= _below(pattern.rstrip("/"), root, all_of_it=True)
+        for output in part.judge.recorded(spec.id):
+            if output.kind == "tree":
+                names |= _below(output.path.rstrip("/"), root, all_of_it=True)
     found = {}
     for name in sorted(names):
         there = name
@@ -315,8 +351,11 @@ def _folders_behind(pattern: str, root: str) -> set[str]:
     return _below(base, root) if deep else {base}
 
 
-def _below(base: str, root: str) -> set[str]:
-    """A folder and all folders below it, through links as patterns go; each once, so that circles end."""
+def _below(base: str, root: str, *, all_of_it: bool = False) -> set[str]:
+    """A folder and all folders below it, each once, so that circles end.
+
+    Patterns go through links and see nothing hidden; a folder is all that is in it, and links are what they are.
+    """
     found: set[str] = set()
     seen: set[tuple[int, int]] = set()
     waiting = [base]
@@ -329,7 +368,8 @@ def _below(base: str, root: str) -> set[str]:
                 continue
             seen.add((entry.st_dev, entry.st_ino))
             with os.scandir(full) as listing:
-                inner = [e.name for e in listing if e.name not in (".headway", ".git") and e.is_dir()]
+                folders = (e.name for e in listing if e.is_dir(follow_symlinks=not all_of_it))
+                inner = [folder for folder in folders if all_of_it or folder not in SKIPPED]
         except OSError:
             inner = []
         found.add(name)

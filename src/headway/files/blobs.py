@@ -280,6 +280,11 @@ class Blobs:
         """Whether the bytes are here."""
         return self._find(name) is not None or os.path.exists(self._large(name))
 
+    def file_of(self, name: str) -> str:
+        """The file that holds the bytes, or would."""
+        place = self._find(name)
+        return os.path.join(self.folder, place.pack) if place is not None else self._large(name)
+
     def get(self, name: str) -> bytes:
         """The bytes, verified."""
         place = self._find(name)

@@ -63,6 +63,9 @@ class Observer:
         self.root = root
         self.entries = entries if entries is not None else {}
         self.changed: set[str] = set()
+        self.broken: set[str] = set()
+        """Links that patterns came upon and that lead nowhere: once they do, the patterns match them."""
+
         self._prefix = os.path.join(root, "")
 
     def look(self, path: str) -> Seen:
@@ -182,8 +185,11 @@ class Observer:
         import glob
 
         matches = glob.glob(pattern, root_dir=self.root, recursive=True)
-        clean = (m.rstrip("/") for m in matches)
-        return [m for m in clean if m and m.split("/", 1)[0] not in SKIPPED and os.path.isfile(self._prefix + m)]
+        clean = [m for match in matches if (m := match.rstrip("/")) and m.split("/", 1)[0] not in SKIPPED]
+        files = [m for m in clean if os.path.isfile(self._prefix + m)]
+        if len(files) < len(clean):
+            self.broken.update(m for m in clean if not os.path.exists(self._prefix + m))
+        return files
 
 
 def manifest_of(listed: Iterable[tuple[str, Seen]]) -> bytes:

@@ -43,6 +43,7 @@ class Outputs:
         for path in paths:
             self._refuse_link_out(path)
             self._refuse_folder(path)
+            self._refuse_special(path)
             output = self._capture(path, self.largest)
             if output is not None:
                 found.append(output)
@@ -264,7 +265,10 @@ class Outputs:
         if largest is not None and size > largest:
             return Output(path, hashlib.sha256(manifest).hexdigest(), size, "tree")
         listed = []
-        for name, _ in self.observer.tree(base):
+        for name, seen in self.observer.tree(base):
+            if seen.kind == "special":
+                listed.append((name, seen))
+                continue
             inner = self._capture(f"{base}/{name}", largest)
             listed.append((name, Seen(inner.digest, inner.size, inner.kind) if inner else ABSENT))
         manifest = manifest_of((name, seen) for name, seen in listed if seen.digest)
@@ -293,6 +297,22 @@ class Outputs:
                 hint=f"write a file, or say produces: {path}/",
                 code="output.folder",
             )
+
+    def _refuse_special(self, path: str) -> None:
+        """Pipes, sockets and devices have no bytes that could be kept or compared."""
+        full = self._full(path.rstrip("/"))
+        inside = (os.path.join(folder, name) for folder, _, names in os.walk(full) for name in names)
+        for place in inside if path.endswith("/") else (full,):
+            try:
+                mode = os.lstat(place).st_mode
+            except OSError:
+                continue  # nothing there is for others to tell
+            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)):
+                raise UsageError(
+                    f"{os.path.relpath(place, self.root)} is neither a file nor a folder",
+                    hint="write a file; a pipe or socket belongs outside of what is produced",
+                    code="output.special",
+                )
 
     def _restore_tree(self, output: Output) -> None:
         base = output.path.rstrip("/")

@@ -155,6 +155,27 @@ def test_outputs_stay_inside_the_project(path: str) -> None:
     assert "plan.path" in codes(spec("A", modifies=(path,)))
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("", "is empty"),
+        (".", "is the project itself"),
+        ("a/..", "is the project itself"),
+        ("/etc/x", "is absolute"),
+        (".headway/plans/*", "is inside .headway/"),
+    ],
+)
+def test_what_no_artifact_can_be_judged_by_is_no_source(path: str, why: str) -> None:
+    """The project as a whole changes with every run; and nothing of it is at an absolute path."""
+    (problem,) = said(spec("A", sources=(path,)))
+    assert f"artifact A reads {path!r}, which {why}" in problem
+
+
+def test_sources_may_lie_beside_the_project() -> None:
+    """They are read, never written."""
+    assert said(spec("A", sources=("../data/x.txt", "src", "**/*.py", "./a"))) == []
+
+
 def test_a_recipe_is_a_command_or_a_function() -> None:
     """Not both, and arguments need a function."""
     assert codes(spec("A", run="x", make="m:f")) == ["plan.recipe"]

@@ -19,6 +19,9 @@ GRACE = 2.0
 LONGEST_TEXT = 32 * 1024 * 1024
 """A text artifact is kept whole up to twice this; more belongs in a file."""
 
+LONGEST_WORD = 30_000
+"""A longer command is given to the shell as a file: the system limits how long one word of a call may be."""
+
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
 
@@ -131,9 +134,20 @@ def _plain(value: object) -> str:
 def run_command(job: Job, template: str, *, collect: bool = False) -> Attempt:
     """One attempt. `collect`: stdout is the output of an artifact without files, so all of it is wanted."""
     line = command_line(job, template)
+    if len(line) < LONGEST_WORD:
+        return _run_shell(job, ["-c", line], collect=collect)
+    import tempfile  # for the few who need it
+
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8", errors="surrogateescape") as script:
+        script.write(line)
+        script.flush()
+        return _run_shell(job, [script.name], collect=collect)
+
+
+def _run_shell(job: Job, words: list[str], *, collect: bool) -> Attempt:
     try:
         process = subprocess.Popen(
-            ["/bin/sh", "-e", "-c", line],
+            ["/bin/sh", "-e", *words],
             cwd=job.root,
             env=dict(job.environment),
             stdin=subprocess.DEVNULL,

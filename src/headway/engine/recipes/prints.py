@@ -50,19 +50,22 @@ Result = TypeVar("Result")
 _writer: ContextVar[Prints | None] = ContextVar("headway_prints", default=None)
 _lock = threading.Lock()
 _listeners: list[object] = []
+_running: set[Prints] = set()
 
 
 class _Stream:
-    """A stream that knows who writes."""
+    """A stream that knows who writes. What was put there while functions ran may be theirs: to them it is as it was."""
 
-    def __init__(self, real: Any, name: str) -> None:
+    def __init__(self, real: Any, name: str, theirs: frozenset[Prints]) -> None:
         self._real = real
         self._name = name
+        self._theirs = theirs
         self._process = os.getpid()
 
     def write(self, text: str) -> int:
         prints = _writer.get()
-        if prints is None or os.getpid() != self._process:  # in a process that a function forked, nobody would read it
+        in_a_fork = os.getpid() != self._process  # where nobody would read what is kept
+        if prints is None or prints in self._theirs or in_a_fork:
             written: int = self._real.write(text)
             return written
         prints.add(self._name, text)
@@ -86,8 +89,10 @@ def kept_prints(call: Callable[[], Result], heard: Callable[[bytes], None] | Non
                 return call(), prints
         if not (isinstance(sys.stdout, _Stream) and isinstance(sys.stderr, _Stream)):
             _put_in_place()  # somebody has put a stream of their own before ours since
+        _running.add(prints)
         return call(), prints
     finally:
+        _running.discard(prints)
         _writer.reset(token)
 
 
@@ -114,4 +119,4 @@ def _put_in_place() -> None:
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
             if stream is not None and not isinstance(stream, _Stream):
-                setattr(sys, name, _Stream(stream, name))
+                setattr(sys, name, _Stream(stream, name, frozenset(_running)))
