@@ -61,7 +61,7 @@ CHECKPOINTS = STRUCTURE | {
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
 
-LARGE_VIEW, ENDING_SHARE = 4 * 1024 * 1024, 20
+LARGE_VIEW, ENDING_SHARE = 4 * 1024 * 1024, 8
 """A plan.json above this size is written at the end of a run that changed this part of it, or together with others."""
 
 FOLLOW = 0.1

@@ -20,7 +20,7 @@ LIGHT_AT_ONCE = 64
 """So many light tasks are taken at once at most: what comes of them is recorded together."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
-"""A function is light after so many times in a row in which it took no longer than this."""
+"""A function is light after so many times in which it took no longer than this; a few that took longer are forgiven."""
 
 LIGHT_FOR = 0.02
 """How long, in seconds, a thread makes light tasks before it tells of them."""
@@ -64,8 +64,12 @@ class Workers:
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""
         if spec.make:
-            quick = outcome.ok and outcome.ms <= LIGHT_MS
-            self._quick[spec.make] = self._quick.get(spec.make, 0) + 1 if quick else 0
+            score = self._quick.get(spec.make, 0)
+            if not outcome.ok or outcome.ms > LIGHT_LATE * 1000:
+                score = 0
+            else:
+                score += 1 if outcome.ms <= LIGHT_MS else -LIGHT_AFTER // 2
+            self._quick[spec.make] = max(0, min(score, 3 * LIGHT_AFTER))
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""
