@@ -26,7 +26,7 @@ from headway.core.state import Position, State
 from headway.disk import REAL, Disk
 from headway.errors import DamageError, DecisionNeeded, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
 from headway.files.blobs import Blobs
-from headway.ledger.file import FileLedger
+from headway.ledger.file import FileLedger, Verified
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
 from headway.projections import phases
@@ -61,7 +61,7 @@ CHECKPOINTS = STRUCTURE | {
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
 
-LARGE_VIEW, ENDING_SHARE = 4 * 1024 * 1024, 20
+LARGE_VIEW, ENDING_SHARE = 4 * 1024 * 1024, 8
 """A plan.json above this size is written at the end of a run that changed this part of it, or together with others."""
 
 FOLLOW = 0.1
@@ -98,8 +98,10 @@ class PlanFolder:
         disk: Disk = REAL,
         notice: Notice = keep_quiet,
         watcher: Watcher | None = None,
+        verified: dict[str, Verified] | None = None,
     ) -> None:
         self.path = path
+        self._verified = verified if verified is not None else {}
         self.plan_id = os.path.basename(path)
         self.blobs = blobs
         self.files = PlanFiles(path, recall=self._recall, disk=disk)
@@ -111,7 +113,7 @@ class PlanFolder:
 
     def ledger(self) -> FileLedger:
         """A ledger object of one's own."""
-        return FileLedger(self.path, disk=self.disk, witnesses=self.files.witnesses)
+        return FileLedger(self.path, disk=self.disk, witnesses=self.files.witnesses, verified=self._verified)
 
     # Reading.
 
@@ -346,6 +348,7 @@ class PlanStore:
         self._disk = disk
         self.notice = notice
         self._watcher = watcher
+        self._verified: dict[str, Verified] = {}
 
     def folder(self, plan_id: str) -> PlanFolder:
         """The folder of a plan, whether it exists or not. Ids are unique whatever their case."""
@@ -367,7 +370,14 @@ class PlanStore:
 
     def _folder(self, plan_id: str) -> PlanFolder:
         path = os.path.join(self.base_path, plan_id)
-        return PlanFolder(path, blobs=self.blobs, disk=self._disk, notice=self.notice, watcher=self._watcher)
+        return PlanFolder(
+            path,
+            blobs=self.blobs,
+            disk=self._disk,
+            notice=self.notice,
+            watcher=self._watcher,
+            verified=self._verified,
+        )
 
     def ids(self) -> list[str]:
         """The ids of all plans, damaged ones included."""

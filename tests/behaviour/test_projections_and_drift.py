@@ -413,7 +413,7 @@ def test_ten_thousand_artifacts_are_projected_whole(tmp_path: Path) -> None:
 def test_a_large_projection_follows_runs_that_changed_enough_of_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be behind by a twentieth of itself, names the event that it reflects, and an export is as of now."""
+    """It may be behind by an eighth of itself, names the event that it reflects, and an export is as of now."""
     monkeypatch.setattr("headway.store.LARGE_VIEW", 0)
     source = bench.path("source.txt")
     source.write_text("0", encoding="utf-8")

@@ -1,7 +1,8 @@
 """Threads that make artifacts side by side. Knows tasks and outcomes, not order.
 
 Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough
-are light: a thread makes them one after the other, as many as there are, and tells of all of them at once.
+are light: one thread makes them one after the other, as many as there are, and tells of all of them at once. Others
+help only when that takes long: what is over in a moment would rather wait for Python than for a processor.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LIGHT_AT_ONCE = 64
 """So many light tasks are taken at once at most: what comes of them is recorded together."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
-"""A function is light after so many times in a row in which it took no longer than this."""
+"""A function is light after so many times in which it took no longer than this; a few that took longer are forgiven."""
 
 LIGHT_FOR = 0.02
 """How long, in seconds, a thread makes light tasks before it tells of them."""
@@ -37,11 +38,12 @@ class Workers:
         self._count = count
         self._make = make
         self._busy = 0
-        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[list[Outcome]] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[bool, Task] | None] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[tuple[bool, list[Outcome]]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._may_be_light = light
         self._light: deque[Task] = deque()
+        self._on_light = 0
         self._quick: dict[str, int] = {}
 
     @property
@@ -62,8 +64,12 @@ class Workers:
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""
         if spec.make:
-            quick = outcome.ok and outcome.ms <= LIGHT_MS
-            self._quick[spec.make] = self._quick.get(spec.make, 0) + 1 if quick else 0
+            score = self._quick.get(spec.make, 0)
+            if not outcome.ok or outcome.ms > LIGHT_LATE * 1000:
+                score = 0
+            else:
+                score += 1 if outcome.ms <= LIGHT_MS else -LIGHT_AFTER // 2
+            self._quick[spec.make] = max(0, min(score, 3 * LIGHT_AFTER))
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""
@@ -74,19 +80,19 @@ class Workers:
 
     def outcomes(self, wait: float) -> list[Outcome]:
         """What has come of tasks since the last call; waits for at least one, up to a limit."""
-        if self._busy < self._count and (light := self._next_light()) is not None:
-            self._hand_over(light)
+        if not self._on_light and self._busy < self._count and (light := self._next_light()) is not None:
+            self._hand_over(light, light=True)
         found = self._news(min(wait, LIGHT_LATE) if self._light else wait)
         while not found and self._busy < self._count and (light := self._next_light()) is not None:
-            self._hand_over(light)  # one of them is not as light as it was: the others do not wait for it
+            self._hand_over(light, light=True)  # one of them is not as light as it was: the others do not wait for it
         return found or self._news(wait)
 
     def _news(self, wait: float) -> list[Outcome]:
         found: list[Outcome] = []
         try:
-            found += self._told(self._outcomes.get(timeout=wait))
+            found += self._told(*self._outcomes.get(timeout=wait))
             while True:
-                found += self._told(self._outcomes.get_nowait())
+                found += self._told(*self._outcomes.get_nowait())
         except queue.Empty:
             return found
 
@@ -102,25 +108,28 @@ class Workers:
         for _ in self._threads:
             self._tasks.put(None)
 
-    def _hand_over(self, task: Task) -> None:
+    def _hand_over(self, task: Task, *, light: bool = False) -> None:
         self._busy += 1
+        self._on_light += light
         if len(self._threads) < min(self._count, self._busy):
             thread = threading.Thread(target=self._work, name=f"headway-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._tasks.put(task)
+        self._tasks.put((light, task))
 
-    def _told(self, outcomes: list[Outcome]) -> list[Outcome]:
+    def _told(self, light: bool, outcomes: list[Outcome]) -> list[Outcome]:
         self._busy -= 1
+        self._on_light -= light
         return outcomes
 
     def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
+        while (given := self._tasks.get()) is not None:
+            is_light, task = given
             found = [self._made(task)]
             end = time.monotonic() + LIGHT_FOR
-            while found[-1].ok and time.monotonic() < end and (light := self._next_light()) is not None:
-                found.append(self._made(light))
-            self._outcomes.put(found)
+            while is_light and found[-1].ok and time.monotonic() < end and (more := self._next_light()) is not None:
+                found.append(self._made(more))
+            self._outcomes.put((is_light, found))
 
     def _next_light(self) -> Task | None:
         try:

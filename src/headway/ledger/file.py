@@ -106,10 +106,35 @@ class Tail(NamedTuple):
         return max((i for i, e in enumerate(self.entries) if e.type == Snapshot.type), default=None)
 
 
-class FileLedger:
-    """The ledger of one plan, in the plan's folder."""
+def _stamp(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
-    def __init__(self, folder: str, *, disk: Disk = REAL, witnesses: Witnesses = list) -> None:
+
+class Verified(NamedTuple):
+    """A file that was read and found to be in order, as long as it is still that file."""
+
+    stamp: tuple[int, ...]
+    end: Mark
+    snapshot: Mark | None
+    news: Loaded
+    """For somebody who knows the newest event: nothing."""
+
+
+class FileLedger:
+    """The ledger of one plan, in the plan's folder.
+
+    `verified` is shared by those who read and write in turn: what one of them has just verified, and nobody has touched
+    since, the next need not verify again.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        disk: Disk = REAL,
+        witnesses: Witnesses = list,
+        verified: dict[str, Verified] | None = None,
+    ) -> None:
         self.folder = folder
         self.path = os.path.join(folder, NAME)
         self._disk = disk
@@ -119,6 +144,7 @@ class FileLedger:
         self._end = Mark(0, START)
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
+        self._verified = verified if verified is not None else {}
         self._staged: list[bytes] = []
         self._ahead = (0, 0, "")
         self._snapshot_ahead: Mark | None = None
@@ -143,10 +169,9 @@ class FileLedger:
     def stamp(self) -> tuple[int, ...]:
         """Changes whenever the file does. Nobody is locked out: what looks damaged may be somebody's work."""
         try:
-            found = os.stat(self.path)
+            return _stamp(os.stat(self.path))
         except OSError:
             return ()
-        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
         """Events by number, sealed segments included."""
@@ -331,9 +356,12 @@ class FileLedger:
             if fd is None:
                 self._refuse_missing(named)
                 return None
-            size = os.fstat(fd).st_size
-            tail = self._look(fd, size, None if thorough else head, named)
-            return tail.loaded(known, size)
+            found = os.fstat(fd)
+            tail = self._look(fd, found.st_size, None if thorough else head, named)
+            loaded = tail.loaded(known, found.st_size)
+            news = loaded._replace(records=[], whole=False)
+            self._verified[self.path] = Verified(_stamp(found), tail.end, tail.snapshot, news)
+            return loaded
 
     def _all_named(self, head: Head | None) -> list[tuple[str, Position]]:
         ours = [("head", head.end.position)] if head is not None else []
@@ -434,8 +462,14 @@ class FileLedger:
             self._end, self._snapshot = Mark(0, START), None
             return Loaded([], None)
         self._fd = self._disk.open(self.path, os.O_RDWR)
-        size = os.fstat(self._fd).st_size
+        found = os.fstat(self._fd)
+        size = found.st_size
         clean = head if head is not None and head.end.offset == size else None
+        seen = self._verified.get(self.path)
+        untouched = seen is not None and seen.stamp == _stamp(found) and known == seen.end.position
+        if seen is not None and untouched and clean is not None and seen.end == clean.end:
+            self._end, self._snapshot = seen.end, seen.snapshot
+            return seen.news
         tail = self._look(self._fd, size, clean, named)
         news = tail.loaded(known, size)
         self._snapshot = None

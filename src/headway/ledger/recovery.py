@@ -231,8 +231,8 @@ def not_a_file(path: str, kind: str) -> LedgerDamaged:
 
 def now() -> str:
     """The time, as events write it."""
-    whole, rest = divmod(time.time_ns() // 1000, 1_000_000)
-    return f"{_second(whole)}.{rest:06d}Z"
+    whole, rest = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_second(whole)}.{rest:03d}Z"
 
 
 @lru_cache(maxsize=2)
