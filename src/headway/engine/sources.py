@@ -78,7 +78,8 @@ class Sources:
         known = self._digests.get(path)
         if known is None:
             try:
-                known = self._observer.read(path).digest[:32]
+                seen = self._observer.read(path)
+                known = seen.digest[:32] if seen.kind != "special" else f"{UNREADABLE}: it is no file"
             except OSError as error:
                 known = f"{UNREADABLE}: {error.strerror}"
             self._digests[path] = known
