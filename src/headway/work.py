@@ -393,10 +393,10 @@ class Work:
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
         known = [
             Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
-            for r in self.project.log(plan_id, last=at)
+            for r in self.project.log(plan_id)
             if isinstance(r.event, kinds) and r.event.id == artifact_id and r.event.outputs
         ]
-        for found in reversed(known):
+        for found in reversed([done for done in known if at is None or done.seq <= at]):
             differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)
             if at is not None or differs:
                 return found

@@ -181,6 +181,14 @@ def test_what_was_accepted_or_brought_back_says_what_follows(
     (shop.root / "feed.txt").write_text("mine\n", encoding="utf-8")
     here = f"--project {shop.root}"
     assert last(shop.run(capsys, "accept", "feed").out) == f"Accepted 1: feed. Next: headway run {here}"
+    here = re.escape(here)
     said = last(shop.run(capsys, "restore", "feed").out)
-    assert re.fullmatch(r"Restored feed as of event \d+: feed\.txt\. Next: headway run " + re.escape(here), said)
+    assert re.fullmatch(rf"Restored and accepted feed as of event \d+: feed\.txt\. Next: headway run {here}", said)
+    said = last(shop.run(capsys, "why", "feed").out)
+    anew = f"headway run --rerun feed --discard-edits {here}"
+    assert re.fullmatch(rf"  accepted as it is by \w+ \(restored from event \d+\); to make it anew: {anew}", said)
+    assert shop.run(capsys, "run", "--rerun", "feed", "--discard-edits", "--json").json["made"][0] == "feed"
+    assert last(shop.run(capsys, "why", "feed").out) == "feed is complete and up to date."
+    assert shop.run(capsys, "why", "letter", "--json").json["accepted"] is None
+    assert re.search(r"recorded at: event \d+, ", shop.run(capsys, "restore", "feed", "--at", "1").err)
     assert last(shop.run(capsys, "gate", "feed").out) == "  It has no gates."
