@@ -29,6 +29,7 @@ from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rej
 from headway.files.blobs import Freed
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
+from headway.proposals import base_of
 
 if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
@@ -105,7 +106,8 @@ class Work:
                 saved = self.project.take_in(meant.plan, **given)
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
         if variables:
-            self._set(meant.plan_id, variables)
+            settings = self._with_variables(self.project.show(meant.plan_id), variables)
+            self.project.change(meant.plan_id, ChangePlan(settings=settings, reason="--set"))
             meant = meant._replace(execution=None)
         return meant
 
@@ -172,7 +174,7 @@ class Work:
             execution = self._foreseen(meant, take)
         if variables:
             execution = execution or self.project.show(meant.plan_id)
-            settings = _with_variables(execution.state, variables)
+            settings = self._with_variables(execution, variables)
             state = msgspec.structs.replace(execution.state, settings=settings)
             execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
@@ -391,10 +393,10 @@ class Work:
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
         known = [
             Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
-            for r in self.project.log(plan_id, last=at)
+            for r in self.project.log(plan_id)
             if isinstance(r.event, kinds) and r.event.id == artifact_id and r.event.outputs
         ]
-        for found in reversed(known):
+        for found in reversed([done for done in known if at is None or done.seq <= at]):
             differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)
             if at is not None or differs:
                 return found
@@ -405,22 +407,31 @@ class Work:
             code="restore.none",
         )
 
-    def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
-        settings = _with_variables(self.project.show(plan_id).state, variables)
-        self.project.change(plan_id, ChangePlan(settings=settings, reason="--set"))
+    def _with_variables(self, plan: SavedExecution, variables: Mapping[str, str]) -> Settings:
+        """A plan's settings with variables as somebody typed them: text where its file has text."""
+        state = plan.state
+        unknown = [name for name in variables if name not in state.settings.vars]
+        if unknown:
+            raise UsageError(
+                f"The plan has no variable {unknown[0]}",
+                facts={"its variables": ", ".join(state.settings.vars) or "none"},
+                hint="declare it under vars: in the plan file",
+                code="vars.unknown",
+            )
+        like = state.settings.vars | base_of(plan, plan.proposal, "file", self.project.blobs).settings.vars
+        typed = {name: text if isinstance(like[name], str) else _read(text) for name, text in variables.items()}
+        changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **typed})
+        return changed
 
 
-def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:
-    unknown = [name for name in variables if name not in state.settings.vars]
-    if unknown:
-        raise UsageError(
-            f"The plan has no variable {unknown[0]}",
-            facts={"its variables": ", ".join(state.settings.vars) or "none"},
-            hint="declare it under vars: in the plan file",
-            code="vars.unknown",
-        )
-    changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **variables})
-    return changed
+def _read(text: str) -> Any:
+    """What a plan file would make of a value: a number, say; what it could make nothing of is text."""
+    from headway.files.planfile import parse_plan
+
+    document = f"goal: g\nvars:\n  value: {text}\nartifacts: {{a: {{}}}}\n"
+    plan, problems = parse_plan(document.encode("utf-8", "surrogateescape"), name="set.yaml", check=lambda _: [])
+    found = plan.settings.vars if plan is not None and not problems else {}
+    return text if found.get("value") is None or len(found) > 1 else found["value"]
 
 
 _HERE = f'  File "{os.path.dirname(os.path.abspath(__file__))}{os.sep}'

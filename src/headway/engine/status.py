@@ -186,7 +186,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         raise NotFound(f"There is no artifact {artifact_id}", hint="headway status lists them", code="artifact.unknown")
     reason = judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
-    failure = state.failed.get(artifact_id)
+    failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
@@ -210,6 +210,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         }
         if failure
         else None,
+        "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
     }
 

@@ -51,6 +51,10 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
+        if accepted := found["accepted"]:
+            why = f" ({accepted['reason']})" if accepted["reason"] else ""
+            anew = f"headway run --rerun {artifact_id} --discard-edits{where}"
+            screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
     failed = reason["code"] == "failed"
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
