@@ -408,6 +408,24 @@ pipelines:
     play(story)
 
 
+def test_a_plan_that_leaves_out_completed_work_is_saved_only_if_that_was_said(tmp_path: Path) -> None:
+    """Half a plan is no way to lose the other half; what goes is named, also where nothing was made of it yet."""
+    part = {**PLAN, "artifacts": {"review": {"description": "Whether it is polite"}}}
+
+    async def story() -> None:
+        async with in_memory(tmp_path) as agent:
+            await agent.do("save_plan", plan=PLAN)
+            await agent.do("run")
+            refused = await agent.refused("save_plan", plan=part)
+            assert (refused["code"], refused["facts"]) == ("plan.drops", {"complete, and left out": "outline"})
+            assert 'drop: ["outline"]' in refused["hint"]
+            assert (await agent.do("get_plan"))["total"] == 3, "what is refused has changed nothing"
+            assert (await agent.do("save_plan", plan=part, drop=["outline"]))["removed"] == ["outline", "page"]
+            assert "removed" not in await agent.do("save_plan", plan=PLAN)
+
+    play(story)
+
+
 async def _finish(agent: Agent) -> None:
     """Work until nothing is left to claim."""
     while True:
