@@ -150,7 +150,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     """What has to be typed before a run can make it; "" if a run can."""
     state, spec = judged.execution.state, judged.execution.state.artifacts[artifact_id]
     lacking = missing(state, artifact_id)
-    people = {gate.name for gate in spec.gates if gate.kind != "check"}
+    people = {gate.name for gate in spec.gates if gate.kind != "check" and artifact_id not in state.failed}
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
