@@ -25,9 +25,10 @@ from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
-from headway.engine.status import status_document, why_document
+from headway.engine.status import nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
+from headway.holding import gone
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 
@@ -257,13 +258,13 @@ class Work:
 
     def status(self, meant: Meant, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Where a plan stands."""
-        return status_document(self.judge(meant, at=at, take=take))
+        return status_document(self.judge(meant, at=at, take=take), gone if at is None else nobody_gone)
 
     def why(self, meant: Meant, word: str, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Why an artifact is fresh or stale, and what it would take to make it and what is behind it."""
         judged = self.judge(meant, at=at, take=take)
         artifact_id = self.session.resolve(judged.execution.state, [word])[0]
-        document = why_document(judged, artifact_id)
+        document = why_document(judged, artifact_id, gone if at is None else nobody_gone)
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
