@@ -297,7 +297,11 @@ class Run:
             self._ask_gates(spec, reason)
             return True
         if not spec.has_recipe:
-            self._tally.wait(artifact_id, f"headway claim {artifact_id}")
+            failure = self._record.state.failed.get(artifact_id)
+            if failure is not None:  # in somebody's hands, or at a gate: whoever claims it tries again
+                self._tally.lose(artifact_id, failure.error, reason)
+            else:
+                self._tally.wait(artifact_id, f"headway claim {artifact_id}")
             return True
         anew = spec.effects or self._judge.is_forced(artifact_id)
         note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
