@@ -19,6 +19,7 @@ from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
+from headway.engine import prompts
 from headway.engine.asking import Question, clock
 from headway.engine.gc import free_space
 from headway.engine.judge import Judge
@@ -221,7 +222,9 @@ class Work:
         previous = judged.execution if meant.plan is None else self.project.store.folder(meant.plan_id).load()
         jobs = self.session.jobs(state, options)
         durations = Durations(self.project.store, state)
-        return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        found = foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        decide = prompts.decision(judged.judge, judged.selected, options)
+        return msgspec.structs.replace(found, decide=decide) if decide else found
 
     def _known(self, state: State) -> tuple[dict[str, Any], ...]:
         """What is known from before that bears on what is to be made. Nothing depends on it."""

@@ -363,3 +363,20 @@ def test_without_jinja_what_was_made_is_kept_and_put_back(
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert labels.run(capsys, "run").out.startswith("restored d0/label")
     assert labels.run(capsys, "run").code == 0
+
+
+def test_whoever_only_looks_is_told_what_the_run_would_ask(
+    labels: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A prompt that changed half way: status, why and the preview name the same ways to decide as the run."""
+    labels.run(capsys, "run", "d0/label", "d1/label")
+    (labels.root / "prompts/label.md").write_text("name {{ unit }}")
+    ways = "headway run --resume-allow-prompt-change REASON"
+    ran = labels.run(capsys, "run")
+    assert (ran.code, ways in ran.out) == (3, True)
+    for words in (("status",), ("why",), ("why", "d0/check"), ("run", "-n")):
+        last = labels.run(capsys, *words).out.splitlines()[-1]
+        assert (ways in last, "Next: headway run" in last) == (True, False)
+    assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
+    assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
+    assert labels.run(capsys, "status", "--json").json["next"] == ways

@@ -18,6 +18,7 @@ from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph, Tier
 from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
 from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Span, makespan
+from headway.engine.result import Decision
 from headway.engine.session import Judged
 from headway.projections.saved_execution import SavedExecution, content_hash
 
@@ -88,6 +89,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     too_large: list[TooLarge] = []
     limit: int = 0
     question: Question | None = None
+    decide: Decision | None = None
+    """What a run would be refused for before it makes anything, and what decides it."""
     warning: str = ""
     known: tuple[dict[str, Any], ...] = ()
     """What is known from before that bears on the goal: kind, text and source of each line."""
@@ -125,6 +128,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def can_go_on(self) -> bool:
         """Whether a run would do anything before somebody has decided, claimed or said something."""
+        if self.decide is not None:
+            return False
         stuck: set[str] = set()
         for artifact_id, item in self.items.items():  # by wave: what it requires comes first
             if item.action not in ("make", "restore", "reuse") or not stuck.isdisjoint(
@@ -182,6 +187,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
             "too_large": [t._asdict() for t in self.too_large],
             "store_up_to": self.limit,
             "question": self.question._asdict() if self.question else None,
+            "decide": self.decide._asdict() if self.decide else None,
             "warning": self.warning,
         }
 
