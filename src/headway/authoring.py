@@ -45,6 +45,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
 LISTS = ("requires", "inputs", "sources", "requires_outputs", "repeat", "env", "acceptance", "files", "tags")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+PROGRAM = "python"
+"""What proposes a plan that a program has built and runs itself."""
+
 LIVE = "live:"
 """Marks a function that has no file of the project: only the program that defines it can run it."""
 
@@ -91,7 +94,7 @@ class Plan:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._where = project
         self._environ = environ
-        self._name = "python"
+        self._name = PROGRAM
         self._root = ""
         self._references: dict[tuple[Callable[..., Any], bool], str] = {}
 
@@ -197,7 +200,7 @@ class Plan:
         source = _source(spec)
         saved = project.store.folder(chosen).load() if project is not None else None
         known = saved.state.proposal if saved is not None else None
-        if known is not None and (known.path, known.source) == (name, source):
+        if known is not None and known.source == source and _is_python(known.path) and _is_python(name):
             return Meant(chosen, functions=self._functions, execution=saved)
         problems = project.check(spec) if project is not None else check(spec)
         if problems:
@@ -216,7 +219,7 @@ class Plan:
             return None  # which artifacts the units of a pipeline are, only the ledger knows
         spec = self.spec
         result = work.session.at_rest(
-            spec.id or hash_goal(spec.goal), self._artifacts, self._functions, proposal=self._name, source=_source(spec)
+            spec.id or hash_goal(spec.goal), self._artifacts, self._functions, source=_source(spec)
         )
         if result is not None and reporter is not None:
             reporter.begun(result, {}, 0)
@@ -397,6 +400,11 @@ def _converted(what: str, given: Mapping[str, Any], kind: type[V]) -> V:
 
 def _source(spec: PlanSpec) -> str:
     return digest(msgspec.json.encode(spec))
+
+
+def _is_python(name: str) -> bool:
+    """Whether a proposal comes of Python code: whether it was run or read makes no difference to the plan."""
+    return name == PROGRAM or name.partition(":")[0].endswith(".py")
 
 
 _READ: ContextVar[str] = ContextVar("read", default="")

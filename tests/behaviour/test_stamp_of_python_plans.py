@@ -104,3 +104,22 @@ def test_another_function_of_the_same_name_is_seen(project: Path) -> None:
 def edit(path: Path, old: str, new: str) -> None:
     """Replace a part of a file."""
     path.write_text(path.read_text().replace(old, new))
+
+
+def test_it_makes_no_difference_who_runs_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program or by the command line, in turns: one proposal, one stamp, no event."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks.py").write_text("def make():\n    return 'made'\n")
+    (tmp_path / "plan.py").write_text(
+        "import tasks\nfrom headway import Plan\nplan = Plan('Turns', id='turns')\n"
+        "plan.add('a', make=tasks.make, produces='a.txt')\n"
+        "if __name__ == '__main__':\n    plan.run()\n"
+    )
+    ways = ([sys.executable, "plan.py"], [sys.executable, "-m", "headway", "run", "--plan", "plan.py"])
+    subprocess.run(ways[0], check=True, capture_output=True)
+    ledger = tmp_path / ".headway/plans/turns/ledger.jsonl"
+    before = ledger.read_bytes()
+    for way in (*ways, *ways):
+        subprocess.run(way, check=True, capture_output=True)
+    assert ledger.read_bytes() == before
+    assert len(os.listdir(tmp_path / ".headway/stamps")) == 1

@@ -472,12 +472,11 @@ class Session:
         artifacts: Mapping[str, ArtifactSpec],
         functions: Mapping[str, Function],
         *,
-        proposal: str,
         source: str,
     ) -> RunResult | None:
         """What a run comes to of a plan that Python code has built, if it is known to have nothing to do."""
         built = stamping.built(source, artifacts.values(), functions)
-        name = stamping.name_of(proposal, plan_id)
+        name = stamping.name_of(plan_id)
         if not built or not stamp.still_holds(self.root, name, VERSION, self.environ, built=built):
             return None
 

@@ -173,7 +173,7 @@ def _identity(state: State, functions: Mapping[str, Callable[..., Any]], root: s
     source, path = state.proposal.source, state.proposal.path
     if functions:
         made = built(source, state.artifacts.values(), functions)
-        return (name_of(path, state.plan_id), made) if made else None
+        return (name_of(state.plan_id), made) if made else None
     is_file = os.path.splitext(path)[1] in PLAN_FILES and os.path.isfile(os.path.join(root, path))
     return (path, "") if is_file else None
 
@@ -200,9 +200,9 @@ def _variables(part: Part) -> Iterator[str]:
         yield from state.artifacts[artifact_id].env
 
 
-def name_of(proposal: str, plan_id: str) -> str:
-    """The name of the stamp for a plan that Python code builds."""
-    return f"{proposal}#{plan_id}"
+def name_of(plan_id: str) -> str:
+    """The name of the stamp for a plan that Python code builds, whoever runs that code."""
+    return f"python#{plan_id}"
 
 
 def built(source: str, specs: Iterable[ArtifactSpec], functions: Mapping[str, Callable[..., Any]]) -> str:

@@ -10,7 +10,7 @@ from headway.work import Meant, Work
 
 def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
     """The work on the plan that the arguments name: by goal, by file (YAML, JSON or Python), by id, or by default."""
-    work = Work(project)
+    work, fresh = Work(project), getattr(args, "fresh", False)
     words: list[str] = getattr(args, "targets", [])
     if len(words) == 1 and len(words[0].split()) > 1:
         args.targets = []
@@ -20,5 +20,6 @@ def work_of(args: Any, project: Project) -> tuple[Work, Meant]:
     if file is not None and file.partition(":")[0].endswith(".py"):
         from headway.authoring import load_plan
 
-        return work, load_plan(file, project).meant(args.plan_id, check=project.check)
-    return work, work.meant(args.plan, args.plan_id, fresh=getattr(args, "fresh", False))
+        known = None if fresh else project
+        return work, load_plan(file, project).meant(args.plan_id, project=known, check=project.check)
+    return work, work.meant(args.plan, args.plan_id, fresh=fresh)
