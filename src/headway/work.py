@@ -25,6 +25,7 @@ from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
+from headway.engine.stamping import PLAN_FILES
 from headway.engine.status import status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
@@ -86,6 +87,16 @@ class Work:
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
+
+    def changed_file(self, plan_id: str) -> str:
+        """The plan's file, if it says something else by now than what was taken in; or ""."""
+        saved = self.project.store.folder(plan_id).load()
+        taken = saved.state.proposal if saved is not None else None
+        if taken is not None and taken.path.endswith(PLAN_FILES):
+            with suppress(HeadwayError, OSError):
+                data, _ = self.project.read_plan_file(os.path.join(self.project.root, taken.path))
+                return taken.path if digest(data) != taken.source else ""
+        return ""
 
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
         """Take in what is proposed, and set variables; the plan's id."""
