@@ -277,6 +277,8 @@ class Work:
         graph = judged.judge.graph
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
+        if artifact_id not in preview.items:  # it follows from what it gathers
+            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,

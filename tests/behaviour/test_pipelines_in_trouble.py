@@ -380,3 +380,23 @@ def test_whoever_only_looks_is_told_what_the_run_would_ask(
     assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
     assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
     assert labels.run(capsys, "status", "--json").json["next"] == ways
+
+
+def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """`doc:*/check` is in no preview as if it had to be claimed, and every count is of what is really made."""
+    table = "artifacts:\n  table: {requires: ['doc:*/check'], produces: table.txt, run: 'echo x > {output}'}\n"
+    (labels.root / "headway.yaml").write_text(LABELS.replace("pipelines:", table + "pipelines:"))
+    shown = labels.run(capsys, "run", "-n").out
+    assert "17 to make at most, 0 up to date" in shown
+    assert "doc:*/check  hand" not in shown
+    assert "not known" not in shown
+    labels.run(capsys, "run", "d0", "d1", "d2")
+    status = labels.run(capsys, "status").out
+    assert "6 of 17 done" in status
+    assert "11 to make at most" in status
+    assert "11 to make at most, 6 up to date" in labels.run(capsys, "run", "-n").out
+    assert "doc:*/check is pending and stale" in (why := labels.run(capsys, "why", "doc:*/check").out)
+    assert "nobody makes it. Next: headway run" in why
+    labels.run(capsys, "run")
+    assert labels.run(capsys, "status", "--json").json["progress"] == {"done": 17, "total": 17}
+    assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"

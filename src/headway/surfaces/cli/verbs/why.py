@@ -85,6 +85,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  Next: {give(lacks[0], where)}")
     elif found["decide"]:
         screen.say(f"  {question(Decision(**found['decide']), where)}")
+    elif not found["cost"]:
+        screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
     else:
         blocker = next(iter(found["blocked_by"]), "")
         _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
