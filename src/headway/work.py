@@ -19,12 +19,13 @@ from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
-from headway.engine import lessons
+from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
 from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
+from headway.engine.stamping import PLAN_FILES
 from headway.engine.status import nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
@@ -88,6 +89,16 @@ class Work:
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
+
+    def changed_file(self, plan_id: str) -> str:
+        """The plan's file, if it says something else by now than what was taken in; or ""."""
+        saved = self.project.store.folder(plan_id).load()
+        taken = saved.state.proposal if saved is not None else None
+        if taken is not None and taken.path.endswith(PLAN_FILES):
+            with suppress(HeadwayError, OSError):
+                data, _ = self.project.read_plan_file(os.path.join(self.project.root, taken.path))
+                return taken.path if digest(data) != taken.source else ""
+        return ""
 
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
         """Take in what is proposed, and set variables; the plan's id."""
@@ -229,7 +240,9 @@ class Work:
         previous = judged.execution if meant.plan is None else self.project.store.folder(meant.plan_id).load()
         jobs = self.session.jobs(state, options)
         durations = Durations(self.project.store, state)
-        return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        found = foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        decide = prompts.decision(judged.judge, judged.selected, options)
+        return msgspec.structs.replace(found, decide=decide) if decide else found
 
     def _known(self, state: State, items: Collection[str]) -> tuple[dict[str, Any], ...]:
         """What is known from before that bears on what is to be made. Nothing depends on it.
@@ -279,6 +292,8 @@ class Work:
         graph = judged.judge.graph
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
+        if artifact_id not in preview.items:  # it follows from what it gathers
+            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,
