@@ -532,7 +532,7 @@ class Desk:
         if self._holder:
             self._held.keep(plan_id, artifact_id, token)
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _named(self, work: Work, plan_id: str, word: str, token: int | None) -> tuple[str, int | None]:
         """An artifact by its id or path, and the token it is held by: the one given, else the connection's own."""

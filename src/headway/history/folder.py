@@ -238,7 +238,7 @@ class DagFolder:
         except EdgeLogDamaged:
             yield _damaged("edges.jsonl", "a line of it is no edge")
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _decode(self, data: bytes, decode: Callable[[bytes], T], name: str) -> T:
         try:
