@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from headway.briefing import ANSWER, briefing, clip, fit, page
+from headway.briefing import ANSWER, briefing, fit, page
 from headway.core.agents import roles
+from headway.core.clipping import clip
 from headway.core.codec import digest
 from headway.core.events import ArtifactRemoved
 from headway.core.lifecycle import last_made, statuses
