@@ -25,7 +25,7 @@ def get_workspace_dag(path: str | os.PathLike[str]) -> WorkspaceDag:
 
 
 def refresh_workspace_index(path: str | os.PathLike[str]) -> WorkspaceDag:
-    """The same, kept in `.headway/dag/workspace-index.json`."""
+    """Look at the projects below a folder, and keep what was seen in `.headway/dag/workspace-index.json`."""
     from headway.history.workspace import Workspace
 
     workspace = Workspace(path)
