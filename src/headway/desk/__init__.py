@@ -436,7 +436,7 @@ class Desk:
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where="The plan")
         saved: Saved = project.take_in(
-            parsed.plan, name="saved by an agent", source=digest(data), plan_id=plan_id or None, checked=True
+            parsed.plan, name="a plan from an agent", source=digest(data), plan_id=plan_id or None, checked=True
         )
         state = saved.execution.state
         return {
