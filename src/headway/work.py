@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,14 +19,17 @@ from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
+from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
 from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
-from headway.engine.status import status_document, why_document
+from headway.engine.stamping import PLAN_FILES
+from headway.engine.status import nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
+from headway.holding import gone
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 from headway.proposals import base_of
@@ -86,6 +89,16 @@ class Work:
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
+
+    def changed_file(self, plan_id: str) -> str:
+        """The plan's file, if it says something else by now than what was taken in; or ""."""
+        saved = self.project.store.folder(plan_id).load()
+        taken = saved.state.proposal if saved is not None else None
+        if taken is not None and taken.path.endswith(PLAN_FILES):
+            with suppress(HeadwayError, OSError):
+                data, _ = self.project.read_plan_file(os.path.join(self.project.root, taken.path))
+                return taken.path if digest(data) != taken.source else ""
+        return ""
 
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
         """Take in what is proposed, and set variables; the plan's id."""
@@ -198,7 +211,11 @@ class Work:
         """What `run` with these options would do, and what that would take."""
         judged = self.judge(meant, options, at=at, take=take, variables=variables)
         found = self._preview(meant, judged, options or Options())
-        return msgspec.structs.replace(found, known=self._known(judged.execution.state)) if found.items else found
+        return (
+            msgspec.structs.replace(found, known=self._known(judged.execution.state, found.items))
+            if found.items
+            else found
+        )
 
     def made_before(self, meant: Meant) -> dict[str, str]:
         """Stale artifacts that need not be made: which goal once made them, from the same things in the same way."""
@@ -223,13 +240,23 @@ class Work:
         previous = judged.execution if meant.plan is None else self.project.store.folder(meant.plan_id).load()
         jobs = self.session.jobs(state, options)
         durations = Durations(self.project.store, state)
-        return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        found = foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        decide = prompts.decision(judged.judge, judged.selected, options)
+        return msgspec.structs.replace(found, decide=decide) if decide else found
 
-    def _known(self, state: State) -> tuple[dict[str, Any], ...]:
-        """What is known from before that bears on what is to be made. Nothing depends on it."""
+    def _known(self, state: State, items: Collection[str]) -> tuple[dict[str, Any], ...]:
+        """What is known from before that bears on what is to be made. Nothing depends on it.
+
+        What runs learned about artifacts that are not to be made is left out; what people wrote down is not.
+        """
+        others = {
+            f"{state.plan_id}:{known.artifact}, {known.by}, {known.at[:10]}"
+            for known in state.learnings
+            if known.by == lessons.BY and known.artifact not in items
+        }
         with suppress(HeadwayError, OSError):
             lines = self.project.get_context_for_goal(state.goal, RECALLED, plan_id=state.plan_id).lines
-            return tuple(line._asdict() for line in lines)
+            return tuple(line._asdict() for line in lines if line.source not in others)
         return ()
 
     def diff_plan(self, meant: Meant, *, take: str = "") -> tuple[PlanDifference, int] | None:
@@ -246,13 +273,13 @@ class Work:
 
     def status(self, meant: Meant, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Where a plan stands."""
-        return status_document(self.judge(meant, at=at, take=take))
+        return status_document(self.judge(meant, at=at, take=take), gone if at is None else nobody_gone)
 
     def why(self, meant: Meant, word: str, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Why an artifact is fresh or stale, and what it would take to make it and what is behind it."""
         judged = self.judge(meant, at=at, take=take)
         artifact_id = self.session.resolve(judged.execution.state, [word])[0]
-        document = why_document(judged, artifact_id)
+        document = why_document(judged, artifact_id, gone if at is None else nobody_gone)
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
@@ -265,6 +292,8 @@ class Work:
         graph = judged.judge.graph
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
+        if artifact_id not in preview.items:  # it follows from what it gathers
+            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,

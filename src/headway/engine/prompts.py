@@ -14,7 +14,7 @@ import msgspec
 from headway.core.fingerprint import content_digest, reuse_key
 from headway.core.state import Output, PromptChange
 from headway.engine.judge import Judge
-from headway.engine.result import Options
+from headway.engine.result import Decision, Options
 
 
 class Question(NamedTuple):
@@ -60,6 +60,12 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
         return []
     undecided = _undecided(judge, changed(judge, selected))
     return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
+
+
+def decision(judge: Judge, selected: Collection[str], options: Options) -> Decision | None:
+    """The same for whoever only looks: what a run of these would be refused for, and what decides it."""
+    asked = [a for question in asked_about(judge, selected, options) for a in question.artifacts]
+    return Decision("prompt_changed", list(dict.fromkeys(asked)), list(FLAGS)) if asked else None
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.core.approval import is_open
@@ -10,20 +10,31 @@ from headway.core.freshness import RESTORABLE, root_causes
 from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
-from headway.core.state import State
+from headway.core.state import Claim, State
+from headway.engine import prompts
+from headway.engine.result import Decision, Options
 from headway.engine.session import Judged
 from headway.errors import NotFound
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import content_hash
 
+Gone = Callable[[Claim], str]
+"""Why the holder of a claim is certainly gone; "" where that cannot be told."""
 
-def status_document(judged: Judged) -> dict[str, Any]:
+
+def nobody_gone(claim: Claim) -> str:
+    """Of an earlier time nobody can tell which holders were gone."""
+    return ""
+
+
+def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`status --json`."""
     state = judged.execution.state
     done, total = progress(state)
     status = statuses(state)
     waits = bool(state.made) or is_open(state)
     blockers = _blockers(judged) if state.failed else {}
+    decide = prompts.decision(judged.judge, judged.selected, Options())
     return {
         "plan_id": state.plan_id,
         "goal": state.goal,
@@ -42,13 +53,14 @@ def status_document(judged: Judged) -> dict[str, Any]:
                 "error": state.failed[a].error if a in state.failed else None,
                 "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
                 "blocked_by": blockers.get(a),
-                "claim": _claim(state, a) if a in state.claims else None,
+                "claim": _claim(state.claims[a], gone) if a in state.claims else None,
             }
             for a, spec in state.artifacts.items()
         },
         "progress": {"done": done, "total": total},
         "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
-        "next": _next(judged, blockers),
+        "next": _next(judged, blockers, decide),
+        "decide": decide._asdict() if decide else None,
         "paused": _paused(state),
         "pipelines": {p.name: _pipeline(judged, p, status) for p in state.settings.pipelines},
         "left": sorted(state.left),
@@ -114,15 +126,17 @@ def _blockers(judged: Judged) -> dict[str, str]:
     return found
 
 
-def _next(judged: Judged, blockers: Mapping[str, str]) -> str:
-    """The command that leads on: `headway run` while there is anything that a run can make, else what it would name.
-    "" if everything is up to date."""
+def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) -> str:
+    """The command that leads on: `headway run` while there is anything that a run can make, else what it would name,
+    with the first way to decide where it would ask. "" if everything is up to date."""
     state, graph = judged.execution.state, judged.judge.graph
     stale = [a for wave in graph.waves() for a in wave if not judged.reasons[a].fresh]
     if not stale:
         return ""
     if state.closed:
         return f"headway reset --all --plan-id {state.plan_id}"
+    if decide is not None:
+        return f"headway run {decide.flags[0]}"
     if state.run is not None and state.run.status == "paused" and state.run.artifact:
         return "headway run"  # out of quota, say: the same command goes on
     helps: dict[str, str] = {}
@@ -150,7 +164,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     """What has to be typed before a run can make it; "" if a run can."""
     state, spec = judged.execution.state, judged.execution.state.artifacts[artifact_id]
     lacking = missing(state, artifact_id)
-    people = {gate.name for gate in spec.gates if gate.kind != "check"}
+    people = {gate.name for gate in spec.gates if gate.kind != "check" and artifact_id not in state.failed}
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
@@ -167,8 +181,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     return f"headway {'why' if is_held else 'claim'} {artifact_id}"
 
 
-def _claim(state: State, artifact_id: str) -> dict[str, Any]:
-    claim = state.claims[artifact_id]
+def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
     return {
         "by": claim.by,
         "since": claim.at,
@@ -176,10 +189,11 @@ def _claim(state: State, artifact_id: str) -> dict[str, Any]:
         "token": claim.seq,
         "run": claim.run or None,
         "over": bool(claim.lease) and claim.lease < now(),
+        "gone": gone(claim) or None,
     }
 
 
-def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
+def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`why --json`."""
     state = judged.execution.state
     if artifact_id not in state.artifacts:
@@ -187,6 +201,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
     reason = judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
+    decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
@@ -198,8 +213,9 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
-        "claim": _claim(state, artifact_id) if artifact_id in state.claims else None,
+        "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
+        "decide": decide._asdict() if decide else None,
         "error": {
             "message": failure.error,
             "code": failure.code,

@@ -9,19 +9,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.freshness import EDITS
+from headway.engine.result import Decision
+from headway.surfaces.cli.receipt import question
 
 
 def held(claim: Mapping[str, Any]) -> str:
     """Who holds it, and for how long."""
+    if claim["gone"]:
+        return f"claimed by {claim['by']}, who is gone ({claim['gone']}); whoever claims it goes on"
     until = f" until {claim['until']}" if claim["until"] else ""
     return f"claimed by {claim['by']}{until}{', which is over' if claim['over'] else ''}"
 
 
 def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
-    """What goes on with something that is in somebody's hand: they finish it, or, when their lease is over, another."""
+    """What goes on with something that is in somebody's hand: they finish it; another, if they are gone or too late."""
     from shlex import quote
 
-    if claim.get("over"):
+    if claim.get("over") or claim.get("gone"):
         return f"headway claim {artifact_id}{where}"
     return f"headway complete {artifact_id} --by {quote(claim['by'])}{where}"
 
@@ -45,6 +49,8 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
         return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
+    if document["decide"]:
+        return question(Decision(**document["decide"]), where)
     number = f"{len(open_)} to make at most"
     claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
     if any(not in_hand(artifacts[a]) for a in claimed):

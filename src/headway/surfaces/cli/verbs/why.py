@@ -10,9 +10,11 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from headway.engine.result import Decision
 from headway.surfaces.cli.hands import finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
+from headway.surfaces.cli.receipt import question
 from headway.surfaces.cli.screen import Screen
 
 
@@ -81,10 +83,14 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  behind it: {_few(found['dependents'])}")
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
-    elif lacks := [lack for lack in found["missing"] if not failed or lack["kind"] == "approval"]:
+    elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
         for lack in lacks:
             screen.say(f"  waits: {lack['text']}: {give(lack, where)}")
         screen.say(f"  Next: {give(lacks[0], where)}")
+    elif found["decide"]:
+        screen.say(f"  {question(Decision(**found['decide']), where)}")
+    elif not found["cost"]:
+        screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
     else:
         blocker = next(iter(found["blocked_by"]), "")
         _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
@@ -119,7 +125,7 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
         "restore": "It is put back from its blob: that costs nothing.",
         "reuse": "It was made from the same things before: reusing it costs nothing.",
         "ask": "What stands at its path is yours to decide about.",
-        "claim": f"Whoever claims it makes it: headway claim {artifact_id}{where}",
+        "claim": "Whoever claims it makes it.",
         "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
@@ -131,6 +137,8 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
         screen.say(f"  Next: {first}")
     elif cost["action"] in ("make", "restore", "reuse"):
         screen.say(f"  Next: {command}")
+    elif cost["action"] == "claim":
+        screen.say(f"  Next: headway claim {artifact_id}{where}")
     elif cost["action"] == "ask":
         screen.say(f"  Next: headway diff {artifact_id}{where}")
 
