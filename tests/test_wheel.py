@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -33,24 +34,44 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of an environment with the wheel in it; what it depends on is taken from this one."""
     home = tmp_path_factory.mktemp("environment")
+    (install(wheel, home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return home / "bin"
+
+
+@pytest.fixture(scope="module")
+def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with what the wheel depends on and nothing else: no extras."""
+    home = tmp_path_factory.mktemp("plain")
+    site = install(wheel, home)
+    for name in ("msgspec", "PyYAML", "rich", "markdown-it-py", "mdurl", "Pygments"):
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or () if file.parts[0] != ".."}:
+            (site / top).symlink_to(str(found.locate_file(top)))
+    return home / "bin"
+
+
+def install(wheel: Path, home: Path) -> Path:
+    """A new environment with the wheel alone; where its packages are."""
     run([sys.executable, "-m", "venv", "--without-pip", str(home)], cwd=home)
     python = str(home / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", str(wheel)]
     run(pip, cwd=home)
-    site = next((home / "lib").glob("python*/site-packages"))
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    return home / "bin"
+    return next((home / "lib").glob("python*/site-packages"))
 
 
 def run(words: list[str], *, cwd: Path) -> str:
+    done = told(words, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def told(words: list[str], *, cwd: Path) -> subprocess.CompletedProcess[str]:
     known = {
         name: value for name, value in os.environ.items() if name != "PYTHONPATH"
     }  # else this source is found first
-    done = subprocess.run(
+    return subprocess.run(
         words, cwd=cwd, env={**known, **OFFLINE}, capture_output=True, text=True, check=False, timeout=120
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
@@ -74,3 +95,17 @@ def test_the_first_screen_works_from_the_wheel(installed: Path, tmp_path: Path) 
 def test_the_demo_works_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     """`headway demo` needs nothing but what is installed."""
     assert "All of this was true" in run([str(installed / "headway"), "demo"], cwd=tmp_path)
+
+
+def test_without_extras_a_plan_with_templates_names_the_extra(plain: Path, tmp_path: Path) -> None:
+    """Before anything is started, in the shape of every error; a look at the plan needs no extra."""
+    folder = tmp_path / "labels"
+    shutil.copytree(ROOT / "examples/labels", folder, ignore=shutil.ignore_patterns(".headway", "docs", "out"))
+    headway = str(plain / "headway")
+    run([str(plain / "python"), "write_docs.py"], cwd=folder)
+    refused = told([headway, "run"], cwd=folder)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Templates are an extra\n" in refused.stderr
+    assert "next: pip install 'headway[templates]'" in refused.stderr
+    assert "401 to make" in run([headway, "status"], cwd=folder)
+    assert "headway[mcp]" in told([headway, "mcp"], cwd=folder).stderr

@@ -48,7 +48,7 @@ class HeadwayError(Exception):
     @property
     def in_one_line(self) -> str:
         """The same where there is room for a line only."""
-        return str(self).replace("\n ", ";")
+        return "; ".join(line.strip() for line in str(self).splitlines())
 
     def to_dict(self) -> dict[str, object]:
         """The same content for machines."""

@@ -19,18 +19,20 @@ from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
-from headway.engine import lessons
+from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
 from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
+from headway.engine.stamping import PLAN_FILES
 from headway.engine.status import nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
 from headway.holding import gone
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
+from headway.proposals import base_of
 
 if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
@@ -88,6 +90,16 @@ class Work:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
 
+    def changed_file(self, plan_id: str) -> str:
+        """The plan's file, if it says something else by now than what was taken in; or ""."""
+        saved = self.project.store.folder(plan_id).load()
+        taken = saved.state.proposal if saved is not None else None
+        if taken is not None and taken.path.endswith(PLAN_FILES):
+            with suppress(HeadwayError, OSError):
+                data, _ = self.project.read_plan_file(os.path.join(self.project.root, taken.path))
+                return taken.path if digest(data) != taken.source else ""
+        return ""
+
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
         """Take in what is proposed, and set variables; the plan's id."""
         return self.taken_in(meant, take=take, variables=variables, show=True).plan_id
@@ -107,7 +119,8 @@ class Work:
                 saved = self.project.take_in(meant.plan, **given)
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
         if variables:
-            self._set(meant.plan_id, variables)
+            settings = self._with_variables(self.project.show(meant.plan_id), variables)
+            self.project.change(meant.plan_id, ChangePlan(settings=settings, reason="--set"))
             meant = meant._replace(execution=None)
         return meant
 
@@ -174,7 +187,7 @@ class Work:
             execution = self._foreseen(meant, take)
         if variables:
             execution = execution or self.project.show(meant.plan_id)
-            settings = _with_variables(execution.state, variables)
+            settings = self._with_variables(execution, variables)
             state = msgspec.structs.replace(execution.state, settings=settings)
             execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
@@ -227,7 +240,9 @@ class Work:
         previous = judged.execution if meant.plan is None else self.project.store.folder(meant.plan_id).load()
         jobs = self.session.jobs(state, options)
         durations = Durations(self.project.store, state)
-        return foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        found = foresee(judged, durations, jobs=jobs, previous=previous, now=clock())
+        decide = prompts.decision(judged.judge, judged.selected, options)
+        return msgspec.structs.replace(found, decide=decide) if decide else found
 
     def _known(self, state: State, items: Collection[str]) -> tuple[dict[str, Any], ...]:
         """What is known from before that bears on what is to be made. Nothing depends on it.
@@ -277,6 +292,8 @@ class Work:
         graph = judged.judge.graph
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
+        if artifact_id not in preview.items:  # it follows from what it gathers
+            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,
@@ -405,10 +422,10 @@ class Work:
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
         known = [
             Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
-            for r in self.project.log(plan_id, last=at)
+            for r in self.project.log(plan_id)
             if isinstance(r.event, kinds) and r.event.id == artifact_id and r.event.outputs
         ]
-        for found in reversed(known):
+        for found in reversed([done for done in known if at is None or done.seq <= at]):
             differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)
             if at is not None or differs:
                 return found
@@ -419,22 +436,31 @@ class Work:
             code="restore.none",
         )
 
-    def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
-        settings = _with_variables(self.project.show(plan_id).state, variables)
-        self.project.change(plan_id, ChangePlan(settings=settings, reason="--set"))
+    def _with_variables(self, plan: SavedExecution, variables: Mapping[str, str]) -> Settings:
+        """A plan's settings with variables as somebody typed them: text where its file has text."""
+        state = plan.state
+        unknown = [name for name in variables if name not in state.settings.vars]
+        if unknown:
+            raise UsageError(
+                f"The plan has no variable {unknown[0]}",
+                facts={"its variables": ", ".join(state.settings.vars) or "none"},
+                hint="declare it under vars: in the plan file",
+                code="vars.unknown",
+            )
+        like = state.settings.vars | base_of(plan, plan.proposal, "file", self.project.blobs).settings.vars
+        typed = {name: text if isinstance(like[name], str) else _read(text) for name, text in variables.items()}
+        changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **typed})
+        return changed
 
 
-def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:
-    unknown = [name for name in variables if name not in state.settings.vars]
-    if unknown:
-        raise UsageError(
-            f"The plan has no variable {unknown[0]}",
-            facts={"its variables": ", ".join(state.settings.vars) or "none"},
-            hint="declare it under vars: in the plan file",
-            code="vars.unknown",
-        )
-    changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **variables})
-    return changed
+def _read(text: str) -> Any:
+    """What a plan file would make of a value: a number, say; what it could make nothing of is text."""
+    from headway.files.planfile import parse_plan
+
+    document = f"goal: g\nvars:\n  value: {text}\nartifacts: {{a: {{}}}}\n"
+    plan, problems = parse_plan(document.encode("utf-8", "surrogateescape"), name="set.yaml", check=lambda _: [])
+    found = plan.settings.vars if plan is not None and not problems else {}
+    return text if found.get("value") is None or len(found) > 1 else found["value"]
 
 
 _HERE = f'  File "{os.path.dirname(os.path.abspath(__file__))}{os.sep}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tarfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from headway.engine import archive
 from headway.files.planfile import parse_plan
 from tests.behaviour.scenes import Book
 from tests.processes import finish, start
+from tests.workshop import Workshop
 
 ECHO = """\
 id: p
@@ -281,3 +283,120 @@ def test_a_hundred_thousand_units_are_expanded_one_by_one() -> None:
         seen += 1
         assert len(spec.requires) + len(spec.after) <= 1
     assert seen == 100_000
+
+
+LABELS = """\
+id: p
+goal: g
+pipelines:
+  doc:
+    units: {files: 'docs/*.md'}
+    phases:
+      label: {run: 'cat {prompt} > {outputs.label}', templates: prompts/label.md, outputs: {label: 'out/{unit}'}}
+      check: {run: 'cp {inputs.label} {outputs.check}', outputs: {check: 'out/{unit}.check'}}
+"""
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Workshop:
+    """Eight documents, labelled by one template."""
+    shop = Workshop(tmp_path)
+    (tmp_path / "headway.yaml").write_text(LABELS)
+    for name in ("docs", "prompts"):
+        (tmp_path / name).mkdir()
+    for n in range(8):
+        (tmp_path / f"docs/d{n}.md").write_text(f"{n}\n")
+    (tmp_path / "prompts/label.md").write_text("label {{ unit }}")
+    return shop
+
+
+def test_a_template_that_does_not_parse_is_told_once(labels: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that is left would fail the same way: one line names the file, and the next command is not the same again."""
+    (labels.root / "prompts/label.md").write_text("label {{ unit")
+    ran = labels.run(capsys, "run")
+    failed, *_, last = ran.out.splitlines()
+    assert ran.code == 1
+    assert failed.startswith("failed   d0/label ")
+    assert failed.endswith("; mend prompts/label.md")
+    assert ran.out.count("failed   ") == 1
+    assert "Stopped: the rest would fail the same way. Next: headway why d0/label" in last
+
+
+def test_what_cannot_even_be_tried_counts_towards_the_limit(
+    labels: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A template that does not exist for one of the units: with --limit 1 nothing else is begun."""
+    (labels.root / "headway.yaml").write_text(LABELS + "    overrides: {d0: {label: {phase: prompts/none.md}}}\n")
+    ran = labels.run(capsys, "run", "--limit", "1", "--json").json
+    assert (list(ran["failed"]), ran["made"]) == (["d0/label"], [])
+
+
+def test_a_name_that_a_template_does_not_have_is_a_short_line(
+    labels: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run names the template and the name; `why` lists the names that there are."""
+    (labels.root / "prompts/label.md").write_text("label {{ unti }}")
+    line = labels.run(capsys, "run", "--limit", "1").out.splitlines()[0]
+    assert line.endswith("Its prompt cannot be made: prompts/label.md: 'unti' is undefined")
+    assert "| mend prompts/label.md: it has acceptance, contract" in labels.run(capsys, "why", "d0/label").out
+
+
+def test_without_jinja_a_run_that_needs_it_does_not_start(
+    labels: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Templates are an extra: exit 2 names it, nothing is recorded, and looking needs nothing."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    ran = labels.run(capsys, "run")
+    assert (ran.code, ran.out) == (2, "")
+    assert "Templates are an extra\n  needed by: d0/label\n  next: pip install 'headway[templates]'" in ran.err
+    assert "run_started" not in labels.events("p")
+    for words in (("status",), ("why", "d0/label"), ("run", "-n")):
+        assert labels.run(capsys, *words).code == 0
+
+
+def test_without_jinja_what_was_made_is_kept_and_put_back(
+    labels: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what has to be rendered needs it."""
+    labels.run(capsys, "run")
+    (labels.root / "out/d0").unlink()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert labels.run(capsys, "run").out.startswith("restored d0/label")
+    assert labels.run(capsys, "run").code == 0
+
+
+def test_whoever_only_looks_is_told_what_the_run_would_ask(
+    labels: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A prompt that changed half way: status, why and the preview name the same ways to decide as the run."""
+    labels.run(capsys, "run", "d0/label", "d1/label")
+    (labels.root / "prompts/label.md").write_text("name {{ unit }}")
+    ways = "headway run --resume-allow-prompt-change REASON"
+    ran = labels.run(capsys, "run")
+    assert (ran.code, ways in ran.out) == (3, True)
+    for words in (("status",), ("why",), ("why", "d0/check"), ("run", "-n")):
+        last = labels.run(capsys, *words).out.splitlines()[-1]
+        assert (ways in last, "Next: headway run" in last) == (True, False)
+    assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
+    assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
+    assert labels.run(capsys, "status", "--json").json["next"] == ways
+
+
+def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """`doc:*/check` is in no preview as if it had to be claimed, and every count is of what is really made."""
+    table = "artifacts:\n  table: {requires: ['doc:*/check'], produces: table.txt, run: 'echo x > {output}'}\n"
+    (labels.root / "headway.yaml").write_text(LABELS.replace("pipelines:", table + "pipelines:"))
+    shown = labels.run(capsys, "run", "-n").out
+    assert "17 to make at most, 0 up to date" in shown
+    assert "doc:*/check  hand" not in shown
+    assert "not known" not in shown
+    labels.run(capsys, "run", "d0", "d1", "d2")
+    status = labels.run(capsys, "status").out
+    assert "6 of 17 done" in status
+    assert "11 to make at most" in status
+    assert "11 to make at most, 6 up to date" in labels.run(capsys, "run", "-n").out
+    assert "doc:*/check is pending and stale" in (why := labels.run(capsys, "why", "doc:*/check").out)
+    assert "nobody makes it. Next: headway run" in why
+    labels.run(capsys, "run")
+    assert labels.run(capsys, "status", "--json").json["progress"] == {"done": 17, "total": 17}
+    assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"

@@ -301,3 +301,18 @@ def test_a_plan_file_with_such_a_problem_says_its_line(tmp_path: Path) -> None:
 
 def _depth() -> int:
     return len(inspect.stack(0))
+
+
+def test_a_run_by_plan_id_says_that_the_plans_file_has_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It reads no file, so an edit of one is not taken in; but that is said."""
+    shop = Workshop(tmp_path)
+    plan = "id: base\ngoal: g\nartifacts:\n  thing: {run: 'echo 1 > {output}', produces: thing.txt}\n"
+    (tmp_path / "base.yaml").write_text(plan)
+    shop.run(capsys, "run", "--plan", str(tmp_path / "base.yaml"))
+    assert shop.run(capsys, "run", "thing", "--plan-id", "base").err == ""
+    (tmp_path / "base.yaml").write_text(plan.replace("echo 1", "echo 2"))
+    ran = shop.run(capsys, "run", "thing", "--plan-id", "base")
+    assert ran.out.startswith("Nothing to do")
+    assert ran.err == "base.yaml has changed since it was taken in. Next: headway run --plan base.yaml\n"

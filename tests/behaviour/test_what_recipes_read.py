@@ -40,6 +40,24 @@ def test_a_variable_that_a_function_reads_counts() -> None:
     assert plan_with(title="Two").run().made == ["reads"]
     assert Path("reads.txt").read_text() == "Two"
     assert plan_with(title="One").run().reused == ["reads"]
+    assert plan_with(title="One", other="too").run().made == ["reads"]
+
+
+def test_a_script_that_a_command_names_is_a_source_and_what_it_imports_has_to_be_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As the documentation says: nobody can tell what a script imports without running it."""
+    Path("part.py").write_text("TEXT = 'a'\n")
+    Path("gen.py").write_text("import part, sys\nopen(sys.argv[1], 'w').write(part.TEXT)\n")
+    run = f"{sys.executable} -B gen.py {{output}}"
+    plan = f"id: gen\ngoal: g\nartifacts:\n  a: {{produces: a.txt, run: '{run}'SOURCES}}\n"
+    for sources, word in (("", "Nothing to do"), (", sources: [part.py]", "made     a")):
+        Path("headway.yaml").write_text(plan.replace("SOURCES", sources))
+        main(["run"])
+        Path("part.py").write_text(Path("part.py").read_text() + "TEXT += 'b'\n")
+        capsys.readouterr()
+        main(["run"])
+        assert capsys.readouterr().out.startswith(word)
 
 
 def test_a_script_that_is_edited_while_it_runs_is_not_taken_for_written() -> None:
@@ -65,6 +83,22 @@ def test_an_edit_that_was_set_aside_can_be_brought_back() -> None:
     assert Path("build/report.md").read_text() != "my hand work\n"
     assert main(["restore", "report"]) == 0
     assert Path("build/report.md").read_text() == "my hand work\n"
+
+
+def test_an_older_output_that_is_brought_back_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts as what somebody wants: the next run keeps it, and what it is made from being newer is no reason."""
+    Path("headway.yaml").write_text(
+        "id: older\ngoal: g\nartifacts:\n  a:\n    produces: a.txt\n    sources: [in.txt]\n    run: cp in.txt a.txt\n"
+    )
+    for text in ("one", "two"):
+        Path("in.txt").write_text(text)
+        assert main(["run"]) == 0
+    assert main(["restore", "a"]) == 0
+    assert Path("a.txt").read_text() == "one"
+    assert main(["run"]) == 0
+    assert main(["log"]) == 0
+    assert "accepted a (restored from event" in capsys.readouterr().out
+    assert Path("a.txt").read_text() == "one"
 
 
 @pytest.mark.parametrize("path", ["n.txt", "d/"])

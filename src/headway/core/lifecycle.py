@@ -177,13 +177,20 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
 def all_done(state: State) -> bool:
     """Nothing is left to make. A plan without artifacts is never done."""
     total = len(state.artifacts)
-    return bool(total) and not (state.claims or state.failed or state.made) and progress(state)[0] == total
+    return bool(total) and not (state.claims or state.failed or state.made) and _done(state) == total
 
 
 def progress(state: State) -> tuple[int, int]:
-    """How many artifacts are done, of how many. (Complete and skipped exclude each other; the rest hides some.)"""
+    """How many artifacts are done, of how many. What only gathers others is nobody's work and does not count."""
+    gathering = [a for a, spec in state.artifacts.items() if spec.gathers] if state.settings.pipelines else []
+    gathered = sum(1 for artifact_id in gathering if is_done(state, artifact_id))
+    return _done(state) - gathered, len(state.artifacts) - len(gathering)
+
+
+def _done(state: State) -> int:
+    """(Complete and skipped exclude each other; the rest hides some.)"""
     hiding = (
         state.claims.keys() | state.failed.keys() | state.made.keys() if state.failed or state.made else state.claims
     )
     hidden = sum(1 for artifact_id in hiding if artifact_id in state.completed or artifact_id in state.skipped)
-    return len(state.completed) + len(state.skipped) - hidden, len(state.artifacts)
+    return len(state.completed) + len(state.skipped) - hidden

@@ -132,7 +132,10 @@ class Workshop:
                 return _failed(said, "cancelled", "The run stopped")
             return said._replace(outputs=kept, verified=checked is not None, checks=asked)
         except HeadwayError as error:
-            return Outcome(spec.id, False, (), error.error_code, error.in_one_line)
+            if not error.error_code.startswith("template."):
+                return Outcome(spec.id, False, (), error.error_code, error.in_one_line)
+            hint = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
+            return Outcome(spec.id, False, (), error.error_code, error.message, stderr=hint)
         except OSError as error:
             return Outcome(spec.id, False, (), "os", f"{error.strerror}: {error.filename}")
         except (ValueError, TypeError, msgspec.MsgspecError) as error:

@@ -18,6 +18,7 @@ from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph, Tier
 from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
 from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Span, makespan
+from headway.engine.result import Decision
 from headway.engine.session import Judged
 from headway.projections.saved_execution import SavedExecution, content_hash
 
@@ -88,6 +89,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     too_large: list[TooLarge] = []
     limit: int = 0
     question: Question | None = None
+    decide: Decision | None = None
+    """What a run would be refused for before it makes anything, and what decides it."""
     warning: str = ""
     known: tuple[dict[str, Any], ...] = ()
     """What is known from before that bears on the goal: kind, text and source of each line."""
@@ -125,13 +128,15 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def can_go_on(self) -> bool:
         """Whether a run would do anything before somebody has decided, claimed or said something."""
+        if self.decide is not None:
+            return False
         stuck: set[str] = set()
-        for artifact_id, item in self.items.items():  # by wave: what it requires comes first
-            if item.action not in ("make", "restore", "reuse") or not stuck.isdisjoint(
-                self.graph[artifact_id].requires
-            ):
+        for artifact_id in (a for wave in self.waves for a in wave):  # what it requires comes first
+            item = self.items.get(artifact_id)
+            is_stuck = item is not None and item.action not in ("make", "restore", "reuse")
+            if is_stuck or not stuck.isdisjoint(self.graph[artifact_id].requires):
                 stuck.add(artifact_id)
-        return len(stuck) < len(self.items)
+        return any(artifact_id not in stuck for artifact_id in self.items)
 
     @property
     def savings_percent(self) -> float:
@@ -182,6 +187,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
             "too_large": [t._asdict() for t in self.too_large],
             "store_up_to": self.limit,
             "question": self.question._asdict() if self.question else None,
+            "decide": self.decide._asdict() if self.decide else None,
             "warning": self.warning,
         }
 
@@ -189,18 +195,22 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 def foresee(
     judged: Judged, durations: Durations, *, jobs: int, previous: SavedExecution | None, now: datetime
 ) -> PlanPreview:
-    """What a run of what was judged would do."""
+    """What a run of what was judged would do. What only gathers others is nobody's to make, and takes no time."""
     state, graph = judged.execution.state, judged.judge.graph
     waves = graph.waves()
     depth = {a: number for number, wave in enumerate(waves, 1) for a in wave}
-    chosen = [a for a in judged.reasons if a in judged.selected]
+    chosen = [a for a in judged.reasons if a in judged.selected and not state.artifacts[a].gathers]
+    gathering = dict.fromkeys((a for a in judged.selected if a in graph and graph[a].gathers), FREE)
     estimates = {a: durations.estimate(state.artifacts[a], graph.tier(a)) for a in chosen}
     items: dict[str, Item] = {}
     stuck: set[str] = set()
-    for artifact_id in sorted((a for a in chosen if not judged.reasons[a].fresh), key=lambda a: depth.get(a, 0)):
+    stale = (a for a in (*chosen, *gathering) if not judged.reasons[a].fresh)
+    for artifact_id in sorted(stale, key=lambda a: depth.get(a, 0)):
         spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
         if _needs_a_word(judged, artifact_id) or not stuck.isdisjoint(spec.requires):
             stuck.add(artifact_id)
+        if artifact_id in gathering:
+            continue
         action = "wait" if artifact_id in stuck else _action(judged, artifact_id, reason)
         estimate = FREE if action in ("restore", "reuse", "wait") else estimates[artifact_id]
         items[artifact_id] = Item(
@@ -223,8 +233,8 @@ def foresee(
         kept=kept,
         hashes={a: content_hash(state.completed[a]) for a in kept if a in state.completed},
         model_distribution=mix,
-        total=_total(graph, {a: item.estimate for a, item in items.items()}, at_once),
-        full=_total(graph, estimates, at_once),
+        total=_total(graph, {**gathering, **{a: item.estimate for a, item in items.items()}}, at_once),
+        full=_total(graph, {**gathering, **estimates}, at_once),
         jobs=at_once,
         previous=previous,
         changes=report_changes(judged.reasons, graph, previous) if ran_before and previous is not None else None,
@@ -266,7 +276,7 @@ def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     known = reason.code != "requirement_stale" and all(
         judge.reasons[r].fresh or judge.reasons[r].code in RESTORABLE for r in spec.requires if r in judge.reasons
     )
-    if not known or artifact_id in judge.forced or spec.effects or not judge.precedents.any():
+    if not known or judge.is_forced(artifact_id) or spec.effects or not judge.precedents.any():
         return "make"
     earlier = judge.precedents.earlier(reuse_key(judge.made_from(artifact_id)))
     return "reuse" if any(all(map(judge.outputs.is_stored, e.outputs)) for e in earlier) else "make"
@@ -305,7 +315,7 @@ def report_changes(reasons: Mapping[str, Reason], graph: ArtifactGraph, previous
     report = ChangeReport.empty()
     before = previous.graph
     report.removed.update(a for a in before if a not in graph)
-    for artifact_id in graph:
+    for artifact_id in (a for a in graph if not graph[a].gathers):
         kind = _kind(graph, before, artifact_id, reasons[artifact_id])
         if kind:
             getattr(report, kind).add(artifact_id)

@@ -14,7 +14,7 @@ import msgspec
 from headway.core.fingerprint import content_digest, reuse_key
 from headway.core.state import Output, PromptChange
 from headway.engine.judge import Judge
-from headway.engine.result import Options
+from headway.engine.result import Decision, Options
 
 
 class Question(NamedTuple):
@@ -62,6 +62,12 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
     return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
 
 
+def decision(judge: Judge, selected: Collection[str], options: Options) -> Decision | None:
+    """The same for whoever only looks: what a run of these would be refused for, and what decides it."""
+    asked = [a for question in asked_about(judge, selected, options) for a in question.artifacts]
+    return Decision("prompt_changed", list(dict.fromkeys(asked)), list(FLAGS)) if asked else None
+
+
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
     specs = [judge.state.artifacts[a] for a in change.artifacts]
     behind = [a for a in judge.graph.above(change.artifacts) if a in selected and not judge.state.artifacts[a].gathers]
@@ -86,7 +92,7 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
     """Completed artifacts whose templates are not what they were, in order; without those that are made anew anyway."""
     found = []
     for artifact_id, spec in judge.state.artifacts.items():
-        if spec.templates and artifact_id in selected and artifact_id not in judge.forced:
+        if spec.templates and artifact_id in selected and not judge.is_forced(artifact_id):
             done = judge.known(artifact_id)
             if done is not None and done.fp.templates != judge.made_from(artifact_id).templates:
                 found.append(artifact_id)
@@ -127,7 +133,7 @@ def _foresee(
 ) -> tuple[Output, ...] | None:
     """What a stale artifact will come to without being made, or None if it has to be made."""
     spec = judge.state.artifacts[artifact_id]
-    if any(foreseen.get(r, ()) is None for r in spec.requires) or artifact_id in judge.forced:
+    if any(foreseen.get(r, ()) is None for r in spec.requires) or judge.is_forced(artifact_id):
         return None
     if spec.gathers:
         return foreseen.get(spec.requires[0], judge.recorded(spec.requires[0])) if spec.gathers == "last" else None

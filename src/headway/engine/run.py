@@ -208,7 +208,11 @@ class Run:
         tasks: list[Task] = []
         later: list[str] = []
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
-        while len(tasks) < room and (artifact_id := queue.pop(None if threads else self._is_light)) is not None:
+        while (
+            not self._halt
+            and len(tasks) < room
+            and (artifact_id := queue.pop(None if threads else self._is_light)) is not None
+        ):
             uses = self._in_place.uses(artifact_id)
             if not self._in_place.are_free(uses):
                 later.append(artifact_id)
@@ -303,18 +307,15 @@ class Run:
             else:
                 self._tally.wait(artifact_id, f"headway claim {artifact_id}")
             return True
-        forced = artifact_id in self._judge.forced
-        note = self._keeper.reuse(artifact_id, self._id) if not forced and not spec.effects else ""
+        anew = spec.effects or self._judge.is_forced(artifact_id)
+        note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
-        if self._record.state.uncertain.get(artifact_id, 0) and spec.effects and not forced and not is_idempotent(spec):
+        told = artifact_id in self._judge.forced or is_idempotent(spec)
+        if self._record.state.uncertain.get(artifact_id, 0) and spec.effects and not told:
             flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
             self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
-            return True
-        problem = self._judge.problem(artifact_id)
-        if problem:
-            self._fail_unmade(spec, "unmakeable", problem)
             return True
         return self._is_moved_before(spec)
 
@@ -335,6 +336,10 @@ class Run:
 
     def _prepare(self, spec: ArtifactSpec) -> Task | None:
         """Everything that a worker needs; digests of inputs are taken before the recipe can begin."""
+        self._started += 1
+        if problem := self._judge.problem(spec.id):
+            self._fail_unmade(spec, "unmakeable", problem)
+            return None
         fp = self._judge.made_from(spec.id)
         key = reuse_key(fp)
         replaces = self._keeper.make_way(spec)
@@ -343,7 +348,6 @@ class Run:
         except HeadwayError as error:
             self._fail_unmade(spec, error.error_code, error.in_one_line)
             return None
-        self._started += 1
         retry = spec.retry or self._record.state.settings.retry or Retry()
         before = self._in_place.found_by(spec, fp)
         return Task(job, fp, key, retry, loop=self._loop, before=before, replaces=replaces)
@@ -455,7 +459,7 @@ class Run:
             is_everybodys = self._halt.is_same_error(f"{outcome.code}: {outcome.error}")
             if self._options.fail_fast:
                 self._halt.at_once("fail_fast")
-            elif is_everybodys:
+            elif is_everybodys or (outcome.code == "unmakeable" and self._is_wrong_with_all(outcome.error)):
                 self._halt.later("same_error")
             elif outcome.code == "command_missing" and self._all_use_command_of(task.job.spec):
                 self._halt.later("command_missing")
@@ -487,6 +491,12 @@ class Run:
         left = [self._record.state.artifacts[a].run for a in self._tally.queue.open if a in self._tally.todo]
         return bool(left) and all(run.split()[:1] == spec.run.split()[:1] for run in left)
 
+    def _is_wrong_with_all(self, problem: str) -> bool:
+        """A template that does not parse, say, strikes everything that could be begun now."""
+        left = set(self._tally.queue.open) & self._tally.todo.keys()
+        first = [a for a in left if left.isdisjoint(self._tally.builds_on(a))]
+        return bool(first) and all(self._judge.problem(a) == problem for a in first)
+
     # Ending.
 
     def _tear_down(self) -> None:
@@ -505,6 +515,8 @@ class Run:
         state = self._record.state
         sum_up(self.result, state, self._tally.selected)
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
+        if self.result.beyond:  # and what builds on it
+            self.result.beyond = [a for a in self._tally.queue.open if a in self._tally.todo]
         self._close()
 
     def _close(self) -> None:

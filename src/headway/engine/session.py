@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,8 +13,9 @@ import msgspec
 from headway import stamp
 from headway.calm import calmly
 from headway.core.commands import ExpandUnits
-from headway.core.freshness import EDITS, Reason
+from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
+from headway.core.lifecycle import unfinished
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
@@ -30,6 +32,7 @@ from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
 from headway.engine.selecting import forced_by, resolve, selected_by
+from headway.engine.templates import refuse_without_jinja
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.cache import Cache
 from headway.files.observe import Observer
@@ -275,6 +278,7 @@ class Session:
                 return self._nothing_to_do(folder, judged, call.reporter)
             scheduler_lock.settle_in(lock)
         else:
+            self._refuse_without_extras(judged, options)
             refused = self._ask(judged, call)
             if refused is not None:
                 return refused
@@ -290,6 +294,15 @@ class Session:
             for problem in notify(self.root, result.ended.settings.notify, result.ended, self.environ):
                 self.store.notice(problem)
         return result
+
+    def _refuse_without_extras(self, judged: Judged, options: Options) -> None:
+        """What cannot be made here at all, also of units yet to come, is said before anything is begun."""
+        state, reasons = judged.execution.state, judged.reasons
+        making = (state.artifacts[a] for a in reasons if a in judged.selected and not reasons[a].fresh)
+        unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
+        specs = chain(making, (phase for p in unknown for phase in p.phases))
+        needed = (spec for spec in specs if spec.has_recipe and spec.templates)
+        refuse_without_jinja(s.id for s in needed if s.id not in reasons or reasons[s.id].code not in RESTORABLE)
 
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
@@ -345,6 +358,8 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
+            cut_off = [state.artifacts[a] for a in unfinished(state) if a in state.artifacts]
+            judge.outputs.sweep(path for spec in cut_off for path in (*spec.produces, *spec.modifies))
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             run.result.gone += [a for command in due for a in command.removed]
             failed = dict(state.failed)

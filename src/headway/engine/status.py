@@ -11,6 +11,8 @@ from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, State
+from headway.engine import prompts
+from headway.engine.result import Decision, Options
 from headway.engine.session import Judged
 from headway.errors import NotFound
 from headway.ledger.recovery import now
@@ -32,6 +34,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
     status = statuses(state)
     waits = bool(state.made) or is_open(state)
     blockers = _blockers(judged) if state.failed else {}
+    decide = prompts.decision(judged.judge, judged.selected, Options())
     return {
         "plan_id": state.plan_id,
         "goal": state.goal,
@@ -57,7 +60,8 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
         },
         "progress": {"done": done, "total": total},
         "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
-        "next": _next(judged, blockers),
+        "next": _next(judged, blockers, decide),
+        "decide": decide._asdict() if decide else None,
         "paused": _paused(state),
         "pipelines": {p.name: _pipeline(judged, p, status) for p in state.settings.pipelines},
         "left": sorted(state.left),
@@ -123,15 +127,17 @@ def _blockers(judged: Judged) -> dict[str, str]:
     return found
 
 
-def _next(judged: Judged, blockers: Mapping[str, str]) -> str:
-    """The command that leads on: `headway run` while there is anything that a run can make, else what it would name.
-    "" if everything is up to date."""
+def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) -> str:
+    """The command that leads on: `headway run` while there is anything that a run can make, else what it would name,
+    with the first way to decide where it would ask. "" if everything is up to date."""
     state, graph = judged.execution.state, judged.judge.graph
     stale = [a for wave in graph.waves() for a in wave if not judged.reasons[a].fresh]
     if not stale:
         return ""
     if state.closed:
         return f"headway reset --all --plan-id {state.plan_id}"
+    if decide is not None:
+        return f"headway run {decide.flags[0]}"
     if state.run is not None and state.run.status == "paused" and state.run.artifact:
         return "headway run"  # out of quota, say: the same command goes on
     helps: dict[str, str] = {}
@@ -195,7 +201,8 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         raise NotFound(f"There is no artifact {artifact_id}", hint="headway status lists them", code="artifact.unknown")
     reason = judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
-    failure = state.failed.get(artifact_id)
+    failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
+    decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
@@ -210,6 +217,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
         "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
+        "decide": decide._asdict() if decide else None,
         "error": {
             "message": failure.error,
             "code": failure.code,
@@ -220,6 +228,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         }
         if failure
         else None,
+        "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
     }
 

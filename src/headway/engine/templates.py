@@ -2,7 +2,7 @@
 
 Jinja2, in its sandbox, strict about undefined names. A template may include others of the project by their plain path;
 all of them belong to the recipe. Which they are is read from their text, so that judging needs no Jinja2: it is
-imported when something is rendered or about to be.
+imported when something is rendered or about to be, and a run that would come to that without it does not start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.paths import normalise, output_problem
@@ -30,6 +30,24 @@ _NAMES = re.compile(r"{%[-+]?\s*(?:include|extends|import|from)\s+(?:\[\s*)?[\"'
 
 
 _OBJECT = re.compile(r"'headway[^']* object' has no (?:attribute|element) '?([^']+)'?")
+
+
+def refuse_without_jinja(ids: Iterable[str]) -> None:
+    """Jinja2 is an extra: who needs it is told before anything is started."""
+    needs = next(iter(ids), "")
+    if needs and not _has_jinja():
+        raise UsageError(
+            "Templates are an extra",
+            facts={"needed by": needs},
+            hint="pip install 'headway[templates]' (in a clone: pip install '.[templates]')",
+            code="templates.missing",
+        )
+
+
+def _has_jinja() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("jinja2") is not None
 
 
 class Rendered(NamedTuple):
@@ -147,7 +165,7 @@ class Templates:
                 raise _broken(f"{path} includes {error.name}, which does not exist", "template.none") from error
             except TemplateError as error:
                 names = ", ".join(sorted(context))
-                hint = f"a template has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
+                hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
                 what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
                 raise _broken(f"{path}: {what}", "template.undefined", hint) from error
             except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError) as error:
@@ -164,12 +182,14 @@ class Templates:
         return self._texts[key]
 
     def _syntax(self, path: str) -> str:
+        if not _has_jinja():  # the plan grew to it while it ran
+            return "Its templates need an extra: pip install 'headway[templates]'"
         from jinja2 import TemplateSyntaxError
 
         try:
             self._jinja().parse(self._text(path), name=path)
         except TemplateSyntaxError as error:
-            return f"Its template {path} does not parse: line {error.lineno}: {error.message}"
+            return f"Its template {path} does not parse: line {error.lineno}: {error.message}; mend {path}"
         return ""
 
     def _jinja(self) -> ImmutableSandboxedEnvironment:
@@ -293,4 +313,4 @@ def _state(path: str) -> Any:
 
 
 def _broken(why: str, code: str, hint: str = "mend the template") -> UsageError:
-    return UsageError("Its prompt cannot be made", facts={"template": why}, hint=hint, code=code)
+    return UsageError(f"Its prompt cannot be made: {why}", hint=hint, code=code)

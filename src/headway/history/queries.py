@@ -161,7 +161,7 @@ class Graph:
 
 
 def impact(dag: Dag, word: str) -> dict[str, Any]:
-    """What would be touched if this changed, in all goals, and what making it again cost the last time."""
+    """What would be touched if this changed, in all goals of the project, and what making it again cost last."""
     graph = Graph(dag)
     starts, readers = graph.found(word)
     touched = [*readers, *graph.above(_nodes(starts or readers))]

@@ -87,7 +87,7 @@ def take(state: State, command: cmd.TakeProposal) -> Events | Rejection:
             code="plan.conflict",
             message="Plan file and ledger changed the same thing",
             facts={"changed on both sides": ", ".join(merged.conflicts)},
-            hint="--take file lets the file win, --take ledger what the ledger has",
+            hint="headway run --take file lets the file win, headway run --take ledger what the ledger has",
         )
     left_out = [a for a in merged.change.remove if command.drop is not None and a not in command.drop]
     finished = [a for a in left_out if _is_finished(state, a)]

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.freshness import EDITS
+from headway.engine.result import Decision
+from headway.surfaces.cli.receipt import question
 
 
 def held(claim: Mapping[str, Any]) -> str:
@@ -47,6 +49,8 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
         return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
+    if document["decide"]:
+        return question(Decision(**document["decide"]), where)
     number = f"{len(open_)} to make at most"
     claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
     if any(not in_hand(artifacts[a]) for a in claimed):

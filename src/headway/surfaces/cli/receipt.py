@@ -38,6 +38,19 @@ _QUESTIONS = {
 }
 
 
+_STOPPED = {
+    "same_error": "Stopped: the rest would fail the same way",
+    "command_missing": "Stopped: the rest needs the same command",
+    "fail_fast": "Stopped at the first failure",
+    "max_time": "Stopped: its time is up",
+    "plan_changed": "Stopped: the plan was changed meanwhile",
+}
+"""Why a run stopped before its end, where a word is not enough."""
+
+FAILURES = ("same_error", "command_missing")
+"""Of these, those after which the same command would only fail again."""
+
+
 def counts(result: RunResult) -> dict[str, int]:
     """How many artifacts came to what; only what happened is named."""
     found = {
@@ -50,6 +63,7 @@ def counts(result: RunResult) -> dict[str, int]:
         "blocked": len(result.blocked),
         "held": sum(len(decision.artifacts) for decision in result.decisions),
         "waiting": len(result.waiting),
+        "left by --limit": len(result.beyond),
     }
     return {name: number for name, number in found.items() if number}
 
@@ -68,7 +82,7 @@ def next_command(result: RunResult, where: str = "") -> str:
     """What to type next."""
     if result.paused is not None and result.paused.code in ("approval", "gates"):
         return f"{result.resume}{where if result.paused.code == 'gates' else ''}"
-    if result.status == "interrupted" or result.paused is not None:
+    if result.status == "interrupted" or (result.paused is not None and result.paused.code not in FAILURES):
         command = "run"
     elif result.failed or result.decisions:
         held = (a for decision in result.decisions for a in decision.artifacts)
@@ -138,6 +152,8 @@ def _stopped(result: RunResult) -> str:
         return "Interrupted; nothing is lost"
     if result.paused is None:
         return ""
+    if result.paused.code in _STOPPED:
+        return _STOPPED[result.paused.code]
     where = f" at {result.paused.artifact}" if result.paused.artifact else ""
     return f"Paused ({result.paused.code}){where}" + (f" until {result.paused.until}" if result.paused.until else "")
 

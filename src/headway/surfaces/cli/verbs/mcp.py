@@ -42,7 +42,11 @@ def run(args: Any, screen: Screen) -> int:
     try:
         import mcp  # noqa: F401  # heavy, and an extra: asked for here and nowhere else
     except ImportError as error:
-        raise UsageError("The MCP server is an extra", hint="pip install 'headway[mcp]'", code="mcp.missing") from error
+        raise UsageError(
+            "The MCP server is an extra",
+            hint="pip install 'headway[mcp]' (in a clone: pip install '.[mcp]')",
+            code="mcp.missing",
+        ) from error
     import anyio
 
     from headway.surfaces.mcp.server import build

@@ -121,6 +121,8 @@ def run(args: Any, screen: Screen) -> int:
             ),
         )
     screen.answer(result.to_dict())
+    if args.plan_id and not args.plan and (file := work.changed_file(meant.plan_id)):
+        screen.note(f"{file} has changed since it was taken in. Next: headway run --plan {shlex.quote(file)}")
     return result.exit_code
 
 

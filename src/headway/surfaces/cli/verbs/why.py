@@ -10,9 +10,11 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from headway.engine.result import Decision
 from headway.surfaces.cli.hands import finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
+from headway.surfaces.cli.receipt import question
 from headway.surfaces.cli.screen import Screen
 
 
@@ -50,11 +52,15 @@ def run(args: Any, screen: Screen) -> int:
 def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":
-        if found["status"] != "skipped":
-            screen.say(f"{artifact_id} is {found['status']} and up to date.")
+        if found["status"] == "skipped":
+            screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
+            screen.say(f"  headway reset {artifact_id} --reason …{where} has it made after all")
             return
-        screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
-        screen.say(f"  headway reset {artifact_id} --reason …{where} has it made after all")
+        screen.say(f"{artifact_id} is {found['status']} and up to date.")
+        if accepted := found["accepted"]:
+            why = f" ({accepted['reason']})" if accepted["reason"] else ""
+            anew = f"headway run --rerun {artifact_id} --discard-edits{where}"
+            screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
     failed = reason["code"] == "failed"
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
@@ -85,6 +91,10 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         for lack in lacks:
             screen.say(f"  waits: {lack['text']}: {give(lack, where)}")
         screen.say(f"  Next: {give(lacks[0], where)}")
+    elif found["decide"]:
+        screen.say(f"  {question(Decision(**found['decide']), where)}")
+    elif not found["cost"]:
+        screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
     else:
         blocker = next(iter(found["blocked_by"]), "")
         _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
