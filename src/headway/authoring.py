@@ -13,10 +13,10 @@ The plan is what the Python code builds, each time it runs; it is saved and judg
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -32,12 +32,12 @@ from headway.engine.code import is_defined_once
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
-from headway.project import Project
-from headway.work import Meant, Work
 
 if TYPE_CHECKING:
     from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview
+    from headway.project import Project
+    from headway.work import Meant, Work  # imported where something is done: often there is nothing to do
 
 Check = Callable[[PlanSpec], list[Problem]]
 
@@ -195,6 +195,8 @@ class Plan:
 
         `check` finds problems: of the plan alone, unless there is a project, whose other plans count.
         """
+        from headway.work import Meant
+
         spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
         chosen, name = spec.id or hash_goal(spec.goal), name or self._name
         source = _source(spec)
@@ -208,20 +210,28 @@ class Plan:
         return Meant(chosen, spec, name, source, functions=self._functions)
 
     def _work(self) -> Work:
-        project = (
-            Project(self._where, by="python") if self._where is not None else Project.locate(os.getcwd(), by="python")
-        )
-        return Work(project, environ=self._environ)
+        from headway.project import Project
+        from headway.work import Work
 
-    def _at_rest(self, work: Work, asked: Options, reporter: Reporter | None) -> RunResult | None:
+        return Work(Project(self._folder(), by="python"), environ=self._environ)
+
+    def _folder(self) -> str:
+        """The project's root."""
+        return os.path.abspath(self._where) if self._where is not None else find_root(os.getcwd())
+
+    def _at_rest(self, asked: Options, reporter: Reporter | None) -> RunResult | None:
         """What the run comes to if it is known to have nothing to do; then not even the ledger is read."""
         if self._pipelines or asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
             return None  # which artifacts the units of a pipeline are, only the ledger knows
-        spec = self.spec
-        result = work.session.at_rest(
-            spec.id or hash_goal(spec.goal), self._artifacts, self._functions, source=_source(spec)
-        )
-        if result is not None and reporter is not None:
+        from headway.engine.stamping import at_rest
+
+        spec, root = self.spec, self._folder()
+        plan_id, environ = spec.id or hash_goal(spec.goal), self._environ if self._environ is not None else os.environ
+        if not at_rest(root, plan_id, self._artifacts, self._functions, source=_source(spec), environ=environ):
+            return None
+        recall = lambda: self._work().session.recall(plan_id)  # noqa: E731  # for those who look at the outputs
+        result = RunResult(plan_id=plan_id, kept=list(self._artifacts), root=root, recall=recall)
+        if reporter is not None:
             reporter.begun(result, {}, 0)
             reporter.ended(result)
         return result
@@ -242,9 +252,9 @@ class Plan:
         """
         _refuse_while_read()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
-        work = self._work()
-        result = self._at_rest(work, asked, reporter)
+        result = self._at_rest(asked, reporter)
         if result is None:
+            work = self._work()
             meant = work.taken_in(self.meant(project=work.project))
             result = work.run(
                 meant.plan_id,
@@ -315,7 +325,9 @@ class Plan:
         return known
 
     def _reference_of(self, function: Callable[..., Any], odd: bool) -> str:
-        plain = inspect.unwrap(function)
+        plain = function
+        while hasattr(plain, "__wrapped__"):
+            plain = plain.__wrapped__
         name = getattr(plain, "__qualname__", "") or type(function).__name__
         file = getattr(getattr(plain, "__code__", None), "co_filename", "")
         if not self._root:
@@ -325,7 +337,7 @@ class Plan:
         real = os.path.realpath(file) if file else ""
         plain_name = name.replace(".", "").isidentifier() and not getattr(plain, "__closure__", None)
         own = real.startswith(root + os.sep) and os.path.isfile(real)
-        bound = inspect.ismethod(plain) and not isinstance(plain.__self__, type)  # its instance is nowhere else
+        bound = isinstance(plain, MethodType) and not isinstance(plain.__self__, type)  # its instance is nowhere else
         if own and plain_name and not odd and not bound and is_defined_once(real, name):
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
@@ -487,13 +499,15 @@ def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Ma
 
 
 def _first_line(function: Callable[..., Any]) -> str:
-    lines = (inspect.getdoc(function) or "").strip().splitlines()
+    lines = (getattr(function, "__doc__", "") or "").strip().splitlines()
     return lines[0] if lines else ""
 
 
 def _paths(given: Paths) -> tuple[str, ...]:
-    items = [given] if isinstance(given, (str, os.PathLike)) else list(given)
-    return tuple(normalise(os.fspath(item)) for item in items)
+    if isinstance(given, str):
+        return (normalise(given),)
+    items = [given] if isinstance(given, os.PathLike) else given
+    return tuple([normalise(os.fspath(item)) for item in items])
 
 
 def _retry(given: Retry | int | None) -> Retry | None:

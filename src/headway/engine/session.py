@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway import stamp
 from headway.calm import calmly
 from headway.core.commands import ExpandUnits
 from headway.core.freshness import EDITS, RESTORABLE, Reason
@@ -42,7 +41,6 @@ from headway.ledger.scan import START
 from headway.ledger.writer import Writer
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder, PlanStore
-from headway.version import VERSION
 
 Function = Callable[..., Any]
 
@@ -469,27 +467,12 @@ class Session:
         reporter.ended(result)
         return result
 
-    def at_rest(
-        self,
-        plan_id: str,
-        artifacts: Mapping[str, ArtifactSpec],
-        functions: Mapping[str, Function],
-        *,
-        source: str,
-    ) -> RunResult | None:
-        """What a run comes to of a plan that Python code has built, if it is known to have nothing to do."""
-        built = stamping.built(source, artifacts.values(), functions)
-        name = stamping.name_of(plan_id)
-        if not built or not stamp.still_holds(self.root, name, VERSION, self.environ, built=built):
-            return None
-
-        def recall() -> tuple[dict[str, tuple[Output, ...]], Callable[[Output], bytes]]:
-            execution = self.store.folder(plan_id).load()
-            done = execution.state.completed if execution is not None else {}
-            outputs = Outputs(self.root, self.store.blobs, Observer(self.root))
-            return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
-
-        return RunResult(plan_id=plan_id, kept=list(artifacts), root=self.root, recall=recall)
+    def recall(self, plan_id: str) -> tuple[dict[str, tuple[Output, ...]], Callable[[Output], bytes]]:
+        """What the artifacts of a plan came to, and what reads it."""
+        execution = self.store.folder(plan_id).load()
+        done = execution.state.completed if execution is not None else {}
+        outputs = Outputs(self.root, self.store.blobs, Observer(self.root))
+        return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
 
     def _refuse_problems(self, state: State) -> None:
         if state.proposal is not None and state.proposal.problems:

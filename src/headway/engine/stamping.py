@@ -200,6 +200,20 @@ def _variables(part: Part) -> Iterator[str]:
         yield from state.artifacts[artifact_id].env
 
 
+def at_rest(
+    root: str,
+    plan_id: str,
+    artifacts: Mapping[str, ArtifactSpec],
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    source: str,
+    environ: Mapping[str, str],
+) -> bool:
+    """Whether a plan that Python code has built is known to have nothing to do. Asked before anything is read."""
+    made = built(source, artifacts.values(), functions)
+    return bool(made) and stamp.still_holds(root, name_of(plan_id), VERSION, environ, built=made)
+
+
 def name_of(plan_id: str) -> str:
     """The name of the stamp for a plan that Python code builds, whoever runs that code."""
     return f"python#{plan_id}"
