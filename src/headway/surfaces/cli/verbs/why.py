@@ -52,6 +52,10 @@ def run(args: Any, screen: Screen) -> int:
 def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":
+        if found["status"] == "skipped":
+            screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
+            screen.say(f"  headway reset {artifact_id} --reason …{where} has it made after all")
+            return
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
         if accepted := found["accepted"]:
             why = f" ({accepted['reason']})" if accepted["reason"] else ""
