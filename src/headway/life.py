@@ -461,7 +461,7 @@ class Life:
         if checked is not None and not checked.ok:
             raise UsageError(
                 f"verify does not agree with {job.spec.id}",
-                facts={"error": checked.error},
+                facts={"verify": job.spec.verify, "error": checked.error},
                 hint=f"mend it, then headway complete {job.spec.id}; or headway fail {job.spec.id} --error TEXT",
                 code="verify.failed",
             )
