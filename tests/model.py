@@ -64,6 +64,7 @@ class Model:
         self.begun: set[str] = set()
         self.unfinished: set[str] = set()
         self.announced: set[str] = set()
+        self.asked: set[str] = set()
 
     # Judging: the definition.
 
@@ -102,7 +103,7 @@ class Model:
 
     def what_changed(self, artifact: str, done: Made, reasons: dict[str, str], forced: set[str]) -> str:
         now = self.made_now(artifact)
-        if artifact in forced:
+        if artifact in forced or artifact in self.asked - self.failed:
             return "forced"
         if artifact in self.failed:
             return "failed"
@@ -133,7 +134,7 @@ class Model:
     def remove(self, artifact: str) -> None:
         del self.artifacts[artifact]
         self.done.pop(artifact, None)
-        for aspect in (self.failed, self.begun, self.unfinished):
+        for aspect in (self.failed, self.begun, self.unfinished, self.asked):
             aspect.discard(artifact)
 
     def accept(self, artifact: str) -> None:
@@ -141,12 +142,13 @@ class Model:
         content = self.files[path_of(artifact)]
         self.named.add(content)
         self.done[artifact] = self.made_now(artifact)._replace(output=content, adopted=True)
+        self.asked.discard(artifact)
         self.end(artifact)
 
     def reset(self) -> None:
         """All progress is withdrawn; what was made is still no edit."""
         self.done, self.failed, self.history = {}, set(), []
-        self.begun, self.announced = set(), set()
+        self.begun, self.announced, self.asked = set(), set(), set()
 
     def end(self, artifact: str) -> None:
         """An attempt has an end."""
@@ -187,6 +189,7 @@ class Run:
         if self.todo or model.announced:
             model.unfinished |= {a for a in model.announced if a in model.artifacts}
             model.announced = set()
+        model.asked |= {a for a, code in self.todo.items() if code == "forced"}
 
     def _below(self, targets: Iterable[str]) -> set[str]:
         found = set(targets)
@@ -227,7 +230,7 @@ class Run:
             return "restored"
         now = model.made_now(artifact)
         earlier = [made for a, made in model.history if a == artifact and made.matches(now)]
-        if earlier and artifact not in self.forced:
+        if earlier and artifact not in self.forced | model.asked:
             self._complete(artifact, now._replace(output=earlier[-1].output))
             return "reused"
         if self.limit is not None and self.started >= self.limit:
@@ -248,6 +251,7 @@ class Run:
         self.model.named.add(made.output)
         self.model.done[artifact] = made
         self.model.history.append((artifact, made))
+        self.model.asked.discard(artifact)
         self.model.end(artifact)
 
     def _fail(self, artifact: str, left: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
@@ -110,6 +111,10 @@ def sync_folders(disk: Disk, path: str, *, above: int) -> None:
             disk.sync_folder(path)
 
 
+LEFTOVER = re.compile(r"(.+)\.(\d+)\.[0-9a-f]{8}\.tmp")
+"""What `write_file` calls a file that is not in place yet: which it will be, and whose process writes it."""
+
+
 def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool, temporary: str = "") -> None:
     """Put a whole file in place by one rename: a reader sees the old file or the new one, never half of either.
 
@@ -135,6 +140,17 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
         raise
     if durable:
         disk.sync_folder(os.path.dirname(path) or ".")
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return pid > 0
 
 
 def file_kind(path: str) -> str:

@@ -11,9 +11,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from shlex import quote
 from typing import Any, NamedTuple
 
 from headway.core import commands as cmd
+from headway.core.events import ArtifactReleased, ArtifactStarted
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, Reason
 from headway.core.gates import Missing, checks, missing, outcome, standing
@@ -249,7 +251,7 @@ class Life:
             raise UsageError(
                 f"Gate {against.gate} does not let {artifact_id} pass",
                 facts={"it says": against.text},
-                hint=f"mend it, then headway complete {artifact_id}; or headway fail {artifact_id} --error TEXT",
+                hint=self._mended(artifact_id),
                 code="gate.failed",
             )
         command = cmd.CompleteArtifact(
@@ -403,16 +405,46 @@ class Life:
         claim = state.claims.get(artifact_id)
         if claim is not None and claim.by == self._by and not claim.run and self._holder in ("", claim.holder):
             return claim.seq
+        ended = self._ended(state.plan_id, artifact_id)
+        until = f" until {claim.lease}" if claim is not None and claim.lease else ""
+        if claim is None:
+            hint = f"headway claim {artifact_id}{self._as_me}"
+        elif ended:
+            hint = "it is theirs now: headway next has other work"
+        else:
+            hint = "give the token that the claim printed: --token N"
         raise UsageError(
             f"Artifact {artifact_id} is not claimed by {self._by}",
             facts={
-                "its holder": claim.by if claim else "nobody",
+                **({"your claim": ended} if ended else {}),
+                "its holder": f"{claim.by}{until}" if claim else "nobody",
                 "status": recorded_status(state, artifact_id),
             },
-            hint=f"headway claim {artifact_id}"
-            if claim is None
-            else "give the token that the claim printed: --token N",
+            hint=hint,
             code="claim.none",
+        )
+
+    def _ended(self, plan_id: str, artifact_id: str) -> str:
+        """How one's own last claim of it ended, if not by finishing it."""
+        mine, ended = False, ""
+        for record in self._project.log(plan_id):
+            event = record.event
+            if isinstance(event, ArtifactStarted) and any(start.id == artifact_id for start in event.starts):
+                mine = record.by == self._by
+                ended = "" if mine else ended
+            elif isinstance(event, ArtifactReleased) and mine and artifact_id in event.ids:
+                mine, ended = False, event.reason
+        return ended
+
+    @property
+    def _as_me(self) -> str:
+        """The option that makes a command one's own."""
+        return f" --by {quote(self._by)}"
+
+    def _mended(self, artifact_id: str) -> str:
+        return (
+            f"mend it, then headway complete {artifact_id}{self._as_me}; "
+            f"or headway fail {artifact_id}{self._as_me} --error TEXT"
         )
 
     def _finished(self, plan_id: str, artifact_id: str) -> Finished:
@@ -436,7 +468,7 @@ class Life:
             raise UsageError(
                 f"Artifact {spec.id} is not all there",
                 facts={"missing": ", ".join(absent)},
-                hint=f"write it, then headway complete {spec.id}",
+                hint=f"write it, then headway complete {spec.id}{self._as_me}",
                 code="output.missing",
             )
         return outputs.capture((*spec.produces, *spec.modifies))
@@ -462,7 +494,7 @@ class Life:
             raise UsageError(
                 f"verify does not agree with {job.spec.id}",
                 facts={"verify": job.spec.verify, "error": checked.error},
-                hint=f"mend it, then headway complete {job.spec.id}; or headway fail {job.spec.id} --error TEXT",
+                hint=self._mended(job.spec.id),
                 code="verify.failed",
             )
         return checked is not None

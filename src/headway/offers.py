@@ -105,9 +105,9 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             orphans.append(Offer(spec, Reason("interrupted"), newest_completion(state, artifact_id)))
         elif claim is not None and not is_over(claim, moment):
             waiting[artifact_id] = f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else "")
-        elif artifact_id in state.failed:
+        elif artifact_id in state.failed and reason.code not in EDITS:
             failed[artifact_id] = state.failed[artifact_id].error
-        elif lacking := missing(state, artifact_id):
+        elif artifact_id not in state.failed and (lacking := missing(state, artifact_id)):
             waiting[artifact_id] = "; ".join(map(str, lacking))
         elif reason.code in EDITS:
             waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"

@@ -239,17 +239,21 @@ class Project:
         fresh: bool = False,
         checked: bool = False,
         show: bool = True,
+        drop: Sequence[str] | None = None,
     ) -> Saved:
         """Take in a proposal: what changed in it since it was last taken in becomes events, and nothing else does.
 
         `fresh`: the plan becomes what is proposed, whatever others have made of it since. `checked`: it is known to
-        have no problem. Without `show`, plan.json and its like are left to what follows at once: a run.
+        have no problem. `drop`: it leaves out no completed work but this. Without `show`, plan.json and its like are
+        left to what follows at once: a run.
         """
         folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
+        elif isinstance(command, TakeProposal) and drop is not None:
+            command = msgspec.structs.replace(command, drop=tuple(drop))
         self.blobs.put(msgspec.json.encode(storable(in_full(plan, folder.plan_id, self.store))))
         with folder.writing(show=show) as writer:
             self._release_dead(folder, writer)

@@ -161,15 +161,16 @@ class Reading:
 
         Where the disk holds something else than was last recorded, that is the difference: somebody edited it.
         """
-        artifact_id, attempts = self._attempts(meant, word, to)
-        known = [a for a in attempts if a.how != "failed" and a.outputs]
+        artifact_id, attempts = self._attempts(meant, word, None if to is None else max(to, at or to))
+        ever = [a for a in attempts if a.how != "failed" and a.outputs]
+        known = [a for a in ever if to is None or a.seq <= to]
         if not known:
             raise NotFound(
                 f"There is no earlier output of {artifact_id}", hint=f"headway show {artifact_id}", code="diff.none"
             )
         newest = next((a for a in reversed(known) if a.how != ASIDE), known[-1]).outputs
         now = newest if to is not None else self._on_disk(newest)
-        earlier = self._earlier(artifact_id, known, now, at)
+        earlier = self._earlier(artifact_id, ever if at is not None else known, now, at)
         seq = known[-1].seq if to is not None else 0
         return Compared(artifact_id, earlier.seq, seq, list(self._deltas(earlier.outputs, now)))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,18 +19,20 @@ from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
 from headway.core.plan import PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
-from headway.engine import prompts
+from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
 from headway.engine.gc import free_space
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.stamping import PLAN_FILES
-from headway.engine.status import status_document, why_document
+from headway.engine.status import nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
+from headway.holding import gone
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
+from headway.proposals import base_of
 
 if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
@@ -117,7 +119,8 @@ class Work:
                 saved = self.project.take_in(meant.plan, **given)
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
         if variables:
-            self._set(meant.plan_id, variables)
+            settings = self._with_variables(self.project.show(meant.plan_id), variables)
+            self.project.change(meant.plan_id, ChangePlan(settings=settings, reason="--set"))
             meant = meant._replace(execution=None)
         return meant
 
@@ -184,7 +187,7 @@ class Work:
             execution = self._foreseen(meant, take)
         if variables:
             execution = execution or self.project.show(meant.plan_id)
-            settings = _with_variables(execution.state, variables)
+            settings = self._with_variables(execution, variables)
             state = msgspec.structs.replace(execution.state, settings=settings)
             execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
@@ -208,7 +211,11 @@ class Work:
         """What `run` with these options would do, and what that would take."""
         judged = self.judge(meant, options, at=at, take=take, variables=variables)
         found = self._preview(meant, judged, options or Options())
-        return msgspec.structs.replace(found, known=self._known(judged.execution.state)) if found.items else found
+        return (
+            msgspec.structs.replace(found, known=self._known(judged.execution.state, found.items))
+            if found.items
+            else found
+        )
 
     def made_before(self, meant: Meant) -> dict[str, str]:
         """Stale artifacts that need not be made: which goal once made them, from the same things in the same way."""
@@ -237,11 +244,19 @@ class Work:
         decide = prompts.decision(judged.judge, judged.selected, options)
         return msgspec.structs.replace(found, decide=decide) if decide else found
 
-    def _known(self, state: State) -> tuple[dict[str, Any], ...]:
-        """What is known from before that bears on what is to be made. Nothing depends on it."""
+    def _known(self, state: State, items: Collection[str]) -> tuple[dict[str, Any], ...]:
+        """What is known from before that bears on what is to be made. Nothing depends on it.
+
+        What runs learned about artifacts that are not to be made is left out; what people wrote down is not.
+        """
+        others = {
+            f"{state.plan_id}:{known.artifact}, {known.by}, {known.at[:10]}"
+            for known in state.learnings
+            if known.by == lessons.BY and known.artifact not in items
+        }
         with suppress(HeadwayError, OSError):
             lines = self.project.get_context_for_goal(state.goal, RECALLED, plan_id=state.plan_id).lines
-            return tuple(line._asdict() for line in lines)
+            return tuple(line._asdict() for line in lines if line.source not in others)
         return ()
 
     def diff_plan(self, meant: Meant, *, take: str = "") -> tuple[PlanDifference, int] | None:
@@ -258,13 +273,13 @@ class Work:
 
     def status(self, meant: Meant, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Where a plan stands."""
-        return status_document(self.judge(meant, at=at, take=take))
+        return status_document(self.judge(meant, at=at, take=take), gone if at is None else nobody_gone)
 
     def why(self, meant: Meant, word: str, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Why an artifact is fresh or stale, and what it would take to make it and what is behind it."""
         judged = self.judge(meant, at=at, take=take)
         artifact_id = self.session.resolve(judged.execution.state, [word])[0]
-        document = why_document(judged, artifact_id)
+        document = why_document(judged, artifact_id, gone if at is None else nobody_gone)
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
@@ -407,10 +422,10 @@ class Work:
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
         known = [
             Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
-            for r in self.project.log(plan_id, last=at)
+            for r in self.project.log(plan_id)
             if isinstance(r.event, kinds) and r.event.id == artifact_id and r.event.outputs
         ]
-        for found in reversed(known):
+        for found in reversed([done for done in known if at is None or done.seq <= at]):
             differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)
             if at is not None or differs:
                 return found
@@ -421,22 +436,31 @@ class Work:
             code="restore.none",
         )
 
-    def _set(self, plan_id: str, variables: Mapping[str, str]) -> None:
-        settings = _with_variables(self.project.show(plan_id).state, variables)
-        self.project.change(plan_id, ChangePlan(settings=settings, reason="--set"))
+    def _with_variables(self, plan: SavedExecution, variables: Mapping[str, str]) -> Settings:
+        """A plan's settings with variables as somebody typed them: text where its file has text."""
+        state = plan.state
+        unknown = [name for name in variables if name not in state.settings.vars]
+        if unknown:
+            raise UsageError(
+                f"The plan has no variable {unknown[0]}",
+                facts={"its variables": ", ".join(state.settings.vars) or "none"},
+                hint="declare it under vars: in the plan file",
+                code="vars.unknown",
+            )
+        like = state.settings.vars | base_of(plan, plan.proposal, "file", self.project.blobs).settings.vars
+        typed = {name: text if isinstance(like[name], str) else _read(text) for name, text in variables.items()}
+        changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **typed})
+        return changed
 
 
-def _with_variables(state: State, variables: Mapping[str, str]) -> Settings:
-    unknown = [name for name in variables if name not in state.settings.vars]
-    if unknown:
-        raise UsageError(
-            f"The plan has no variable {unknown[0]}",
-            facts={"its variables": ", ".join(state.settings.vars) or "none"},
-            hint="declare it under vars: in the plan file",
-            code="vars.unknown",
-        )
-    changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **variables})
-    return changed
+def _read(text: str) -> Any:
+    """What a plan file would make of a value: a number, say; what it could make nothing of is text."""
+    from headway.files.planfile import parse_plan
+
+    document = f"goal: g\nvars:\n  value: {text}\nartifacts: {{a: {{}}}}\n"
+    plan, problems = parse_plan(document.encode("utf-8", "surrogateescape"), name="set.yaml", check=lambda _: [])
+    found = plan.settings.vars if plan is not None and not problems else {}
+    return text if found.get("value") is None or len(found) > 1 else found["value"]
 
 
 _HERE = f'  File "{os.path.dirname(os.path.abspath(__file__))}{os.sep}'

@@ -66,6 +66,18 @@ def test_the_plan_file_can_be_edited_and_the_run_goes_on(killed: Path) -> None:
     assert (killed / "made.log").read_text().split() == ["first", "slow", "slow"]
 
 
+def test_a_file_that_was_about_to_be_put_in_place_is_taken_away(killed: Path) -> None:
+    """Only the dead run's own: neither what a living process writes nor what only looks like it."""
+    dead = subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"], text=True).strip()
+    left = killed / f"slow.txt.{dead}.0123abcd.tmp"
+    others = [killed / f"slow.txt.{os.getpid()}.0123abcd.tmp", killed / f"mine.txt.{dead}.0123abcd.tmp"]
+    for path in (left, *others):
+        path.write_text("half")
+    quick(killed)
+    assert headway("run").returncode == 0
+    assert [path.exists() for path in (left, *others)] == [False, True, True]
+
+
 def test_status_says_that_it_was_interrupted_and_writes_nothing(killed: Path) -> None:
     """Reading judges the plan as the next run will, with an edited file, too."""
     ledger = killed / ".headway/plans/killed/ledger.jsonl"

@@ -17,6 +17,7 @@ from headway.errors import HeadwayError
 from headway.holding import gone, here
 from headway.life import Life
 from headway.project import Project
+from headway.surfaces.cli.main import main
 from headway.work import Work
 from tests.behaviour.crew import Crew
 
@@ -241,8 +242,6 @@ def test_limits_of_roles_are_kept_by_what_the_ledger_knows(tmp_path: Path) -> No
 
 def test_people_leave_and_read_notes_too(crew: Crew, capsys: pytest.CaptureFixture[str]) -> None:
     """On the command line as by the protocol: a heartbeat with a note, and whoever claims it next reads it."""
-    from headway.surfaces.cli.main import main
-
     where = ["--project", str(crew.root), "--plan-id", "p"]
     assert main(["claim", "one", "--by", "ann", *where]) == 0
     assert main(["heartbeat", "one", "--by", "ann", "--note", "half of it", *where]) == 0
@@ -250,3 +249,19 @@ def test_people_leave_and_read_notes_too(crew: Crew, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert main(["claim", "one", "--by", "bob", *where]) == 0
     assert "it continues the work of ann: half of it" in capsys.readouterr().out
+
+
+def test_people_are_told_that_a_holder_is_gone_and_how_to_go_on(crew: Crew, capsys: pytest.CaptureFixture[str]) -> None:
+    """As agents are: by `status` and by `why`, with the command that takes it over; not of earlier times."""
+    first = desk(crew, "ann")
+    first.claim("one")
+
+    def told(*words: str) -> str:
+        main([*words, "--project", str(crew.root), "--plan-id", "p"])
+        return capsys.readouterr().out
+
+    assert "gone" not in told("status") + told("why", "one")
+    first.leave()
+    assert "claimed by ann, who is gone (its connection closed at " in told("status")
+    assert "Next: headway claim one --plan-id p" in told("why", "one")
+    assert "gone" not in told("why", "one", "--at", str(crew.seq))

@@ -387,6 +387,13 @@ def test_a_source_that_cannot_be_read_fails_its_artifact(bench: Bench, monkeypat
     assert ran.result.failed == {"a": "Its source secret.txt cannot be read (Permission denied)"}
 
 
+def test_a_source_that_is_a_pipe_fails_its_artifact(bench: Bench) -> None:
+    """Nobody waits for what it may say: neither Headway nor the recipe."""
+    os.mkfifo(bench.path("pipe"))
+    bench.plan(a={"sources": ["pipe"], "run": "cat pipe > {output}"})
+    assert bench.run().result.failed == {"a": "Its source pipe cannot be read (it is no file)"}
+
+
 @pytest.mark.parametrize(
     ("source", "error"),
     [("in/*.txt", "No file matches its source in/*.txt"), ("in/x.txt", "Its source in/x.txt does not exist")],

@@ -224,6 +224,34 @@ def test_a_later_rejection_takes_back_what_was_complete_and_concerns_do_not(crew
     assert crew.say("page", "review", "REJECT", "bob").status == "failed"
 
 
+def test_rejected_work_is_never_taken_over(crew: Crew) -> None:
+    """Not while it waited, and not what had counted before: what it was made from comes back, and it is made anew."""
+    crew.say("page", "review", "REJECT", "bob")
+    crew.write("facts.txt", "two\n")
+    crew.run()
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.say("page", "review", "REJECT", "bob")
+    for made, facts in ((3, "one\n"), (4, "two\n")):
+        crew.write("facts.txt", facts)
+        assert crew.run().reused == []
+        assert times_made(crew) == made
+
+
+def test_gates_apply_to_reused_bytes(crew: Crew) -> None:
+    """What counted when no gate was asked is taken over, and waits for those there are now."""
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.write("facts.txt", "two\n")
+    crew.run()
+    crew.say("page", "review", "APPROVE", "bob")
+    crew.propose(PLAN.replace("review: {by: [bob]}", "release: {by: [eve]}"))
+    crew.say("page", "release", "APPROVE", "eve")
+    crew.write("facts.txt", "one\n")
+    again = crew.run()
+    assert (times_made(crew), again.exit_code) == (2, 75)
+    assert [lack.name for lack in missing(crew.state, "page")] == ["release"]
+    assert crew.say("page", "release", "APPROVE", "eve").status == "complete"
+
+
 def test_work_that_waits_survives_a_kill_and_an_export(crew: Crew, tmp_path: Path) -> None:
     """Its bytes, its evidence and what is missing are in the ledger and in the checkpoint."""
     script = "sleep 60"

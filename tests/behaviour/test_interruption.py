@@ -184,6 +184,84 @@ def test_status_can_be_asked_while_a_run_is_on(tmp_path: Path) -> None:
     assert finish(first)[0] == 0
 
 
+# What was asked for again.
+
+PATIENT = (
+    "id: p\ngoal: g\nartifacts:\n"
+    "  a: {produces: a.txt, run: 'echo x >> began; : > {output}; "
+    "for n in $(seq 600); do test -f [g]o && break; sleep 0.05; done; echo a > {output}'}\n"
+    "  b: {requires: [a], produces: b.txt, run: 'echo x >> began_b; echo b > {output}'}\n"
+)
+
+
+def asked_again(root: Path, *words: str) -> subprocess.Popen[str]:
+    """A run that makes anew what was made before, in the middle of it."""
+    (root / "headway.yaml").write_text(PATIENT)
+    (root / "go").write_text("")
+    assert finish(start(root))[0] == 0
+    (root / "go").unlink()
+    process = start(root, *words)
+    assert soon(lambda: (root / "began").read_text() == "x\nx\n")
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "int"])
+def test_what_was_asked_for_again_stays_asked_for_until_it_is_made(
+    tmp_path: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also what the run that was asked had not begun; status, why, next and run agree, and nothing old is put back."""
+    process = asked_again(tmp_path, "--rerun-all")
+    process.send_signal(number)
+    finish(process)
+    place = ["--project", str(tmp_path)]
+    for words in (["status"], ["why", "a"], ["next"]):
+        assert main([*words, *place]) == 0
+        said = capsys.readouterr().out
+        assert "asked for" in said
+        assert "p to date" not in said
+        assert "is done" not in said
+    (tmp_path / "go").write_text("")
+    assert json.loads(finish(start(tmp_path, "--json"))[1])["made"] == ["a", "b"]
+    assert ((tmp_path / "began").read_text(), (tmp_path / "began_b").read_text()) == ("x\n" * 3, "x\n" * 2)
+    assert finish(start(tmp_path))[1] == "Nothing to do: 2 artifacts are up to date.\n"
+
+
+def test_a_second_run_is_told_who_is_at_what_was_asked_for_again(tmp_path: Path) -> None:
+    """That all of it was made before makes no difference."""
+    first = asked_again(tmp_path, "--rerun", "a")
+    code, _, err = finish(start(tmp_path))
+    assert (code, f"pid: {first.pid}" in err) == (75, True)
+    (tmp_path / "go").write_text("")
+    assert finish(first)[0] == 0
+
+
+def no_way() -> str:
+    """A recipe that fails."""
+    raise OSError("no")
+
+
+def test_what_failed_when_it_was_asked_for_again_is_not_taken_from_before(bench: Bench) -> None:
+    """It was to be made anew, and was not."""
+    bench.plan("a -> b")
+    bench.run()
+    bench.makes("a", no_way)
+    bench.run(rerun_from="a")
+    assert bench.stale() == {"a": "failed", "b": "forced"}
+    del bench.recipes["a"]
+    assert bench.run().log == ["made a", "made b"]
+
+
+def test_an_accepted_output_is_no_longer_asked_for(bench: Bench) -> None:
+    """Somebody thought better of it."""
+    bench.plan("a")
+    bench.run()
+    bench.makes("a", no_way)
+    bench.run(rerun="a")
+    bench.edit("a", "mine")
+    bench.accept("a")
+    assert bench.run().log == []
+
+
 # Effects elsewhere.
 
 
@@ -215,6 +293,20 @@ def test_what_has_effects_elsewhere_is_not_silently_done_again(tmp_path: Path) -
     assert (tmp_path / "sent.log").read_text() == "x\n"
     assert "--rerun mail" in document["decisions"][0]["flags"]
     assert finish(start(tmp_path, "--rerun", "mail"))[0] == 0
+    assert (tmp_path / "sent.log").read_text() == "x\nx\n"
+
+
+def test_the_users_word_to_do_an_effect_again_is_good_for_once(tmp_path: Path) -> None:
+    """Killed again, it is asked about again: nobody knows whether that mail went out either."""
+    killed_while_sending(tmp_path, SEND)
+    (tmp_path / "began").unlink()
+    (tmp_path / "go").unlink()
+    process = start(tmp_path, "--rerun", "mail")
+    assert soon((tmp_path / "began").exists)
+    process.kill()
+    finish(process)
+    (tmp_path / "go").write_text("")
+    assert finish(start(tmp_path))[0] == 3
     assert (tmp_path / "sent.log").read_text() == "x\nx\n"
 
 

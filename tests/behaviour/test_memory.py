@@ -69,6 +69,43 @@ def test_it_learns_when_a_requirement_or_nothing_of_the_plan_was_different(land:
     assert "What fixed it: nothing of the plan changed" in learned(land, "flaky")[0][0]
 
 
+def test_it_learns_what_changed_also_when_the_mended_one_is_reused(land: Land) -> None:
+    """Where the bytes come from is no fix; the key that was changed back is. And an error ends with one full stop."""
+    good, bad = {"run": "echo page > {output}"}, {"run": "echo no luck.  >&2; exit 3"}
+    for page in (good, bad, good):
+        land.plan("api", page=page)
+        land.run("api")
+    ((text, _, _),) = learned(land)
+    assert "no luck. What fixed it: run changed from “echo no luck." in text
+
+
+def test_what_failed_alike_is_learned_once(land: Land) -> None:
+    """Twenty units behind one broken thing are one lesson."""
+    for command in ("cat nothing > {output}", "echo page > {output}"):
+        page = {"run": command}
+        land.plan("api", one=page, two=page, three=page, four=page)
+        land.run("api")
+    ((text, artifact, _),) = learned(land)
+    assert text.startswith(f"{artifact} and 3 more failed: exit code 1")
+
+
+def test_a_preview_shows_what_runs_learned_only_of_what_is_to_be_made(land: Land) -> None:
+    """What a person wrote down stays; lessons about other artifacts do not crowd it."""
+    for command in ("cat nothing > {output}", "echo page > {output}"):
+        land.plan("api", page={"run": command}, other={"run": "echo a > {output}"})
+        land.run("api")
+    land.project("api").learn("main", "ask ann first")
+
+    def known() -> list[str]:
+        work = Work(land.project("api"))
+        return [line["text"] for line in work.preview(work.meant(None, None)).known if line["kind"] == "learning"]
+
+    land.plan("api", page={"run": "echo page > {output}"}, other={"run": "echo b > {output}"})
+    assert known() == ["ask ann first"]
+    land.plan("api", page={"run": "echo more > {output}"}, other={"run": "echo b > {output}"})
+    assert [text[:11] for text in known()] == ["ask ann fir", "page failed"]
+
+
 def test_whoever_finishes_by_hand_says_what_fixed_it_with_their_note(land: Land) -> None:
     """The note is the fix."""
     land.plan("api", review={"run": "", "produces": []})

@@ -155,10 +155,11 @@ class EngineAndOracle(RuleBasedStateMachine):
         if name in self.model.artifacts:
             self._run(targets=(name,), policy=policy)
 
-    @rule(name=ID, policy=POLICY)
-    def rerun(self, name: str, policy: oracle.Policy) -> None:
-        """Make one artifact anew."""
+    @rule(name=ID, kill=st.booleans(), policy=POLICY)
+    def rerun(self, name: str, kill: bool, policy: oracle.Policy) -> None:
+        """Make one artifact anew, or be killed over it."""
         if name in self.model.artifacts:
+            self.kills = name if kill else ""
             self._run(rerun=(name,), policy=policy)
 
     @rule(limit=st.integers(1, 2))

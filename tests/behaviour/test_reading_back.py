@@ -151,6 +151,8 @@ def test_diff_goes_from_any_event_to_any_other(bench: Bench) -> None:
         seqs.append(bench.state().completed["a"].seq)
     found = reading(bench).diff(PLAN, "a", at=seqs[0], to=seqs[1])
     assert (found.since, found.to, found.deltas[0].lines[-2:]) == (seqs[0], seqs[1], ["-1", "+2"])
+    back = reading(bench).diff(PLAN, "a", at=seqs[2], to=seqs[0])
+    assert (back.since, back.to, back.deltas[0].lines[-2:]) == (seqs[2], seqs[0], ["-3", "+1"])
 
 
 def test_binary_and_large_outputs_are_compared_as_a_whole(bench: Bench) -> None:

@@ -66,6 +66,15 @@ def test_only_so_many_are_made(plan: Bench) -> None:
     assert plan.stale() == {}
 
 
+def test_what_a_limit_leaves_is_told_and_made_by_the_next_run(bench: Bench) -> None:
+    """Also what builds on it, and what was only asked for again."""
+    bench.plan("a -> b -> c")
+    assert bench.run(limit=1).result.beyond == ["b", "c"]
+    bench.run()
+    assert bench.run(limit=1, rerun_all=True).result.beyond == ["b", "c"]
+    assert bench.run().log == ["made b", "made c"]
+
+
 def test_what_needs_no_making_does_not_count(bench: Bench) -> None:
     """Putting back and taking over cost nothing."""
     bench.plan("a; b; c")

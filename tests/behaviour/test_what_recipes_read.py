@@ -85,6 +85,22 @@ def test_an_edit_that_was_set_aside_can_be_brought_back() -> None:
     assert Path("build/report.md").read_text() == "my hand work\n"
 
 
+def test_an_older_output_that_is_brought_back_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts as what somebody wants: the next run keeps it, and what it is made from being newer is no reason."""
+    Path("headway.yaml").write_text(
+        "id: older\ngoal: g\nartifacts:\n  a:\n    produces: a.txt\n    sources: [in.txt]\n    run: cp in.txt a.txt\n"
+    )
+    for text in ("one", "two"):
+        Path("in.txt").write_text(text)
+        assert main(["run"]) == 0
+    assert main(["restore", "a"]) == 0
+    assert Path("a.txt").read_text() == "one"
+    assert main(["run"]) == 0
+    assert main(["log"]) == 0
+    assert "accepted a (restored from event" in capsys.readouterr().out
+    assert Path("a.txt").read_text() == "one"
+
+
 @pytest.mark.parametrize("path", ["n.txt", "d/"])
 def test_a_retry_begins_with_nothing_of_the_attempt_before(path: str) -> None:
     """Appending to an output does not pile up over attempts."""

@@ -175,6 +175,18 @@ def test_link_confirm_and_unlink_are_events_in_the_workspaces_own_ledger(land: L
     assert links["docs", "web"].evidence == ["it has the pages"]
 
 
+def test_confirming_what_somebody_denied_says_who_and_what_brings_it_back(land: Land) -> None:
+    """It was found, and is not said to have never been."""
+    workspace = land.workspace
+    workspace.unlink("docs", "api", reason="not any more")
+    with pytest.raises(NotFound, match="Somebody said that docs and api are not related") as refused:
+        workspace.confirm("docs", "api")
+    assert refused.value.facts == {"said by": "test", "why": "not any more"}
+    assert refused.value.hint.startswith("headway workspace link docs api")
+    with pytest.raises(NotFound, match="No relation of docs to web was found"):
+        workspace.confirm("docs", "web")
+
+
 def test_words_about_a_project_follow_it_when_it_moves(land: Land) -> None:
     """It is known by its id; the card says where it was."""
     workspace = land.workspace

@@ -105,3 +105,62 @@ def test_after_a_rejection_of_the_plan_run_and_status_say_so_with_the_reason(run
         done = run(*words)
         assert "the plan's approval (rejected by ann: too: long)" in done.out + done.err
         assert next_command(done)[:3] == ["approve", "--plan-id", "api"]
+
+
+def test_after_a_rejection_nobody_is_asked_to_approve_and_all_verbs_agree(run: Run, tmp_path: Path) -> None:
+    """It failed: a run cannot make it again and says so with exit 1; whoever claims it can."""
+    (tmp_path / "project" / "headway.yaml").write_text(
+        "{id: p, goal: g, artifacts: {draft: {produces: d.txt, gates: {release: {kind: approval, by: [ann]}}}, "
+        "final: {requires: [draft], run: 'true'}}}"
+    )
+    run("claim", "draft", "--by", "joe")
+    (tmp_path / "project" / "d.txt").write_text("short")
+    run("complete", "draft", "--by", "joe")
+    run("reject", "draft", "--by", "ann", "--reason", "too short")
+    ran = run("run")
+    assert (ran.code, "1 failed, 1 blocked" in ran.out) == (1, True)
+    for done in (ran, run("status"), run("run", "-n")):
+        assert next_command(done)[:2] == ["why", "draft"]
+    assert next_command(run("why", "draft"))[:2] == ["claim", "draft"]
+    assert (run("next", "--json").json["status"], run("status", "--check").code) == ("blocked", 1)
+
+
+def test_a_run_behind_what_somebody_failed_at_ends_with_1(run: Run) -> None:
+    """As `next` says: it failed, and what needs it is blocked."""
+    run("claim", "intro", "--by", "joe")
+    run("fail", "intro", "--by", "joe", "--error", "no idea")
+    ran = run("run", "intro", "--json")
+    assert (ran.code, ran.json["failed"], ran.json["waiting"]) == (1, {"intro": "no idea"}, {})
+
+
+def test_an_accepted_edit_that_was_rejected_is_yours_to_decide_whoever_is_asked(run: Run, tmp_path: Path) -> None:
+    """The same two ways from `status`, `next` and `run`; and `why` asks nobody to approve it."""
+    run("run")
+    for who in ("ann", "bob"):
+        run("gate", "page", "review", "approve", "--by", who)
+    run("approve", "page", "--by", "eve")
+    (tmp_path / "project" / "page.txt").write_text("mine")
+    run("accept", "page", "--reason", "better")
+    run("reject", "page", "--by", "eve", "--reason", "worse")
+    assert "Next: headway run --accept-edits" in run("status").out
+    assert "page waits: it was accepted as it is, and since then failed: headway run --accept-edits" in run("next").out
+    assert run("run").code == 3
+    assert next_command(run("why", "page"))[:2] == ["diff", "page"]
+
+
+def test_what_complete_asks_for_can_be_typed_as_it_stands(run: Run, tmp_path: Path) -> None:
+    """Also in the name of somebody."""
+    run("claim", "intro", "--by", "joe smith")
+    refused = run("complete", "intro", "--by", "joe smith")
+    assert "write it, then headway complete intro --by 'joe smith'" in refused.err
+    (tmp_path / "project" / "intro.txt").write_text("hello")
+    assert run(*shlex.split(refused.err.partition("then headway ")[2])).code == 0
+
+
+def test_whose_lease_ran_out_is_told_so_and_who_has_it_now(run: Run) -> None:
+    """Their token is void, so nobody asks for it."""
+    run("claim", "intro", "--by", "joe", "--lease", "0.000001s")
+    run("claim", "intro", "--by", "eve")
+    refused = run("complete", "intro", "--by", "joe")
+    assert "your claim: its lease ran out\n  its holder: eve until " in refused.err
+    assert "token" not in refused.err

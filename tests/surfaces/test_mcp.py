@@ -408,6 +408,50 @@ pipelines:
     play(story)
 
 
+def test_hints_speak_of_calls_and_arguments_and_not_of_a_shell(tmp_path: Path) -> None:
+    """No options, no commands to type, and nothing of the library that reads the arguments."""
+
+    async def story() -> None:
+        async with in_memory(tmp_path) as agent:
+            wrong = {"goal": "g", "artifacts": {"a": {"produces": "../x"}}}
+            assert (await agent.refused("save_plan", plan=wrong))["hint"] == "correct it and call again"
+            await agent.do("save_plan", plan=PLAN)
+            await agent.do("run")
+            await agent.do("claim", artifact="page")
+            (tmp_path / "page.txt").write_text("")
+            refused = await agent.refused("complete", artifact="page")
+            assert refused["hint"] == "mend it, then complete page; or fail page with error"
+            refused = await agent.refused("replan", reason=" ", changes={"remove": ["review"]})
+            assert refused["hint"] == "give reason"
+            refused = await agent.refused("replan", reason="r", changes={"remove": ["outline"]})
+            assert refused["hint"] == "keep it as it was, or say so: drop outline"
+            refused = await agent.refused("replan", changes="none")
+            assert refused["facts"]["problems"] == [
+                "reason: Field required",
+                "changes: Input should be a valid dictionary",
+            ]
+
+    play(story)
+
+
+def test_a_plan_that_leaves_out_completed_work_is_saved_only_if_that_was_said(tmp_path: Path) -> None:
+    """Half a plan is no way to lose the other half; what goes is named, also where nothing was made of it yet."""
+    part = {**PLAN, "artifacts": {"review": {"description": "Whether it is polite"}}}
+
+    async def story() -> None:
+        async with in_memory(tmp_path) as agent:
+            await agent.do("save_plan", plan=PLAN)
+            await agent.do("run")
+            refused = await agent.refused("save_plan", plan=part)
+            assert (refused["code"], refused["facts"]) == ("plan.drops", {"complete, and left out": "outline"})
+            assert 'drop: ["outline"]' in refused["hint"]
+            assert (await agent.do("get_plan"))["total"] == 3, "what is refused has changed nothing"
+            assert (await agent.do("save_plan", plan=part, drop=["outline"]))["removed"] == ["outline", "page"]
+            assert "removed" not in await agent.do("save_plan", plan=PLAN)
+
+    play(story)
+
+
 async def _finish(agent: Agent) -> None:
     """Work until nothing is left to claim."""
     while True:

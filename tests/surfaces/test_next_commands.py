@@ -154,6 +154,24 @@ def test_a_variable_that_is_set_is_said_to_stay(tmp_path: Path, capsys: pytest.C
     assert (shop.root / "feed.txt").read_text(encoding="utf-8") == "bob\n"
 
 
+@pytest.mark.parametrize(
+    ("value", "same", "other"),
+    [("7", "7", "8"), ("'7'", "7", "7.0"), ("0.5", "0.5", "half"), ("true", "true", "no"), ("[a, 1]", "[a, 1]", "[a")],
+    ids=["number", "text", "fraction", "truth", "list"],
+)
+def test_a_variable_is_set_to_what_the_file_would_make_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, same: str, other: str
+) -> None:
+    """Set to what it is, nothing changes, also after it was something else; text stays text."""
+    plan = FEED.replace("artifacts:", f"vars: {{n: {value}}}\nartifacts:").replace("exit 3", "echo {vars.n} > {output}")
+    shop = project(tmp_path, plan)
+    assert shop.run(capsys, "run").code == 0
+    assert shop.run(capsys, "run", "--set", f"n={same}").out.startswith("Nothing to do")
+    assert shop.run(capsys, "run", "--set", f"n={other}").out.startswith("made ")
+    assert shop.run(capsys, "run", "--set", f"n={same}").out.startswith("reused ")
+    assert shop.run(capsys, "run").out.startswith("Nothing to do")
+
+
 def test_what_was_accepted_or_brought_back_says_what_follows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +181,14 @@ def test_what_was_accepted_or_brought_back_says_what_follows(
     (shop.root / "feed.txt").write_text("mine\n", encoding="utf-8")
     here = f"--project {shop.root}"
     assert last(shop.run(capsys, "accept", "feed").out) == f"Accepted 1: feed. Next: headway run {here}"
+    here = re.escape(here)
     said = last(shop.run(capsys, "restore", "feed").out)
-    assert re.fullmatch(r"Restored feed as of event \d+: feed\.txt\. Next: headway run " + re.escape(here), said)
+    assert re.fullmatch(rf"Restored and accepted feed as of event \d+: feed\.txt\. Next: headway run {here}", said)
+    said = last(shop.run(capsys, "why", "feed").out)
+    anew = f"headway run --rerun feed --discard-edits {here}"
+    assert re.fullmatch(rf"  accepted as it is by \w+ \(restored from event \d+\); to make it anew: {anew}", said)
+    assert shop.run(capsys, "run", "--rerun", "feed", "--discard-edits", "--json").json["made"][0] == "feed"
+    assert last(shop.run(capsys, "why", "feed").out) == "feed is complete and up to date."
+    assert shop.run(capsys, "why", "letter", "--json").json["accepted"] is None
+    assert re.search(r"recorded at: event \d+, ", shop.run(capsys, "restore", "feed", "--at", "1").err)
     assert last(shop.run(capsys, "gate", "feed").out) == "  It has no gates."

@@ -47,7 +47,7 @@ HEADWAY = str(Path(sys.executable).with_name("headway"))
             "2 held in 0 ms. Next: headway why a",
         ),
         ({"moved": {"a": "x.txt"}, "made": ["a"]}, "1 made in 0 ms. Next: headway run"),
-        ({"made": ["a"], "beyond": ["b"]}, "1 made in 0 ms. Next: headway run"),
+        ({"made": ["a"], "beyond": ["b"]}, "1 made, 1 left by --limit in 0 ms. Next: headway run"),
         ({"waiting": {"a": "headway claim a"}}, "1 waiting in 0 ms. Next: headway claim a"),
         ({"waiting": {"a": "claimed by eve"}}, "1 waiting in 0 ms. Next: headway run"),
         (

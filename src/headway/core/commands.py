@@ -34,12 +34,16 @@ class CreatePlan(Command):
 
 
 class TakeProposal(Command):
-    """Take in a plan file that may have changed. `base` is what it proposed when it was last taken in."""
+    """Take in a plan file that may have changed. `base` is what it proposed when it was last taken in.
+
+    `drop`: completed work that it may leave out. None: whatever it leaves out, as a file that somebody edited.
+    """
 
     base: PlanSpec
     plan: PlanSpec
     proposal: Proposal
     take: str = ""
+    drop: tuple[str, ...] | None = None
 
 
 class ChangePlan(Command):

@@ -186,7 +186,8 @@ class ProfileLocked(Event):
 class RunStarted(Event):
     """A run began. `because` names what was judged stale, by reason: an upper bound of what it makes.
 
-    `stale` is how that was written before: the reason of each artifact.
+    `stale` is how that was written before: the reason of each artifact. `lasting`: what it was asked to make anew stays
+    asked for until it is made; runs before that word forgot it when they were cut short.
     """
 
     type = "run_started"
@@ -196,6 +197,7 @@ class RunStarted(Event):
     jobs: int = 1
     partial: bool = False
     boot: str = ""
+    lasting: bool = False
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -202,7 +202,7 @@ def judge(
     if changed.fresh:
         return compare_outputs(outputs)
     if done.how == "accepted" and changed.code != "requirement_stale" and _stands(outputs):
-        return Reason("adopted_edit", changed.text)
+        return Reason("adopted_edit", "failed" if changed.code == "failed" else changed.text)
     return changed
 
 

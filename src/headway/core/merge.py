@@ -7,6 +7,7 @@ differently, is a conflict.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +15,16 @@ import msgspec
 from headway.core.commands import ChangePlan
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings
 from headway.core.state import State
+
+
+class _Nothing:
+    """Stands for a variable that is not there."""
+
+    def __str__(self) -> str:
+        return "none"
+
+
+_NONE = _Nothing()
 
 
 class Merged(NamedTuple):
@@ -41,7 +52,9 @@ def merge(base: PlanSpec, new: PlanSpec, state: State, *, take: str = "") -> Mer
         **{
             field: settle(field, getattr(base.settings, field), getattr(new.settings, field), has)
             for field, has in msgspec.structs.asdict(state.settings).items()
-        }
+            if field != "vars"
+        },
+        vars=_settle_variables(base.settings.vars, new.settings.vars, state.settings.vars, settle),
     )
     profile = settle("profile", _lockless(base.profile), _lockless(new.profile), _lockless(state.profile))
     if _is_locked(new.profile) and not _is_locked(base.profile) and profile is not None:
@@ -65,6 +78,19 @@ def merge(base: PlanSpec, new: PlanSpec, state: State, *, take: str = "") -> Mer
         goal=goal, settings=settings, add=tuple(add), update=tuple(update), remove=tuple(remove), order=order
     )
     return Merged(change, profile, conflicts)
+
+
+def _settle_variables(
+    was: Mapping[str, Any], wants: Mapping[str, Any], has: Mapping[str, Any], settle: Callable[..., Any]
+) -> dict[str, Any]:
+    """Each variable for itself: one that was set is no reason not to change another."""
+    found = {}
+    for name in {**has, **wants}:
+        there, said = has.get(name, _NONE), wants.get(name, _NONE)
+        told = f"vars.{name} (file: {said}, ledger: {there})"
+        if (end := settle(told, was.get(name, _NONE), said, there)) is not _NONE:
+            found[name] = end
+    return found
 
 
 def _is_locked(profile: Profile | None) -> bool:

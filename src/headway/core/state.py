@@ -289,6 +289,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     are not what was approved, with the digest of what was ("" for new ones). `replanned` counts versions by replanning
     since the plan was last complete. `notes` are what was said of work under way, by artifact.
 
+    `asked` are artifacts that a run was asked to make anew and that were not made since, by the event that says so.
     `units` are the expansions of pipelines, `past` attempts at phases that newer ones replaced, `left` files of
     artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale.
     """
@@ -335,6 +336,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     prompts: dict[str, PromptNote] = {}
     whole: bool = False
     notes: dict[str, Note] = {}
+    asked: dict[str, int] = {}
 
     def copy(self) -> State:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
@@ -357,5 +359,6 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             left=self.left.copy(),
             prompts=self.prompts.copy(),
             notes=self.notes.copy(),
+            asked=self.asked.copy(),
         )
         return twin

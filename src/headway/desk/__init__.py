@@ -17,6 +17,7 @@ import msgspec
 from headway.briefing import ANSWER, briefing, clip, fit, page
 from headway.core.agents import roles
 from headway.core.codec import digest
+from headway.core.events import ArtifactRemoved
 from headway.core.lifecycle import last_made, statuses
 from headway.core.plan import ArtifactSpec, Role
 from headway.core.state import State, Word
@@ -428,24 +429,19 @@ class Desk:
 
     # The plan itself.
 
-    def save_plan(self, plan: Mapping[str, Any] | str, plan_id: str = "") -> dict[str, Any]:
-        """Save a plan: new, or with what changed since it was last saved from here."""
+    def save_plan(self, plan: Mapping[str, Any] | str, drop: Sequence[str] = (), plan_id: str = "") -> dict[str, Any]:
+        """Save a plan: new, or with what changed since it was last saved from here. `drop`: what it may leave out."""
         data = plan.encode() if isinstance(plan, str) else msgspec.json.encode(dict(plan))
         project = self.project
         parsed = project.parse(data, "plan")
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where="The plan")
         saved: Saved = project.take_in(
-            parsed.plan, name="saved by an agent", source=digest(data), plan_id=plan_id or None, checked=True
+            parsed.plan, name="saved by an agent", source=digest(data), plan_id=plan_id or None, checked=True, drop=drop
         )
-        state = saved.execution.state
-        return {
-            "plan_id": state.plan_id,
-            "outcome": saved.outcome,
-            "artifacts": len(state.artifacts),
-            "version": state.version,
-            "status": state.status,
-        }
+        removed = [a for record in saved.events if isinstance(record.event, ArtifactRemoved) for a in record.event.ids]
+        found = {**self._shown(saved.execution.state), "outcome": saved.outcome}
+        return fit({**found, "removed": removed} if removed else found)
 
     def replan(
         self, reason: str, changes: Mapping[str, Any], drop: Sequence[str] = (), plan_id: str = ""

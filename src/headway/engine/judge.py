@@ -189,7 +189,7 @@ class Judge:
             if spec.templates:
                 self.files.forget(self.templates.files(spec))
         skip = state.skipped.get(artifact_id)
-        if skip is not None and artifact_id not in self.forced:
+        if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
         else:
@@ -203,7 +203,7 @@ class Judge:
                 self.fingerprint(artifact_id) if done is not None else None,
                 stale=[r for r in earlier if not self._is_known(r)],
                 outputs=self._outputs(spec, done),
-                forced=artifact_id in self.forced,
+                forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
                 interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
             )
             if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason.subject):
@@ -216,6 +216,10 @@ class Judge:
             reason = self.aside.get(artifact_id, reason)
         self.reasons[artifact_id] = reason
         return reason
+
+    def is_forced(self, artifact_id: str) -> bool:
+        """It is to be made anew whatever there is: by this run's word, or by one before it that did not get there."""
+        return artifact_id in self.forced or artifact_id in self.state.asked
 
     def _is_pre_state(self, spec: ArtifactSpec, path: str) -> bool:
         """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""

@@ -21,12 +21,18 @@ BY = "run"
 
 
 def lessons(folder: PlanFolder, failed: Mapping[str, Failure], state: State) -> Iterator[RecordLearning]:
-    """Of what had failed before and is complete now: how it failed, and what fixed it."""
-    mended = [a for a in failed if a in state.completed and a not in state.failed]
-    for artifact_id in [a for a in mended if state.completed[a].seq > failed[a].seq][:MOST]:
-        failure = failed[artifact_id]
-        fix = state.completed[artifact_id].note or _fix(folder, failure, state, artifact_id)
-        text = f"{artifact_id} failed: {_short(failure.error)}. What fixed it: {_short(fix, 3 * LONGEST)}"
+    """Of what had failed before and is complete now: how it failed, and what fixed it. What failed alike is one."""
+    alike: dict[str, list[str]] = {}
+    for artifact_id, failure in failed.items():
+        done = state.completed.get(artifact_id)
+        if done is not None and artifact_id not in state.failed and done.seq > failure.seq:
+            alike.setdefault(failure.error, []).append(artifact_id)
+    for error, (artifact_id, *others) in list(alike.items())[:MOST]:
+        done = state.completed[artifact_id]
+        said = done.note if done.how != "reused" else ""  # of what is reused, the note says only where it comes from
+        fix = said or _fix(folder, failed[artifact_id], state, artifact_id)
+        who = f"{artifact_id} and {len(others)} more" if others else artifact_id
+        text = f"{who} failed: {_short(error).rstrip('.')}. What fixed it: {_short(fix, 3 * LONGEST)}"
         yield RecordLearning(text=text, artifact=artifact_id)
 
 

@@ -276,7 +276,7 @@ def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     known = reason.code != "requirement_stale" and all(
         judge.reasons[r].fresh or judge.reasons[r].code in RESTORABLE for r in spec.requires if r in judge.reasons
     )
-    if not known or artifact_id in judge.forced or spec.effects or not judge.precedents.any():
+    if not known or judge.is_forced(artifact_id) or spec.effects or not judge.precedents.any():
         return "make"
     earlier = judge.precedents.earlier(reuse_key(judge.made_from(artifact_id)))
     return "reuse" if any(all(map(judge.outputs.is_stored, e.outputs)) for e in earlier) else "make"

@@ -92,7 +92,7 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
     """Completed artifacts whose templates are not what they were, in order; without those that are made anew anyway."""
     found = []
     for artifact_id, spec in judge.state.artifacts.items():
-        if spec.templates and artifact_id in selected and artifact_id not in judge.forced:
+        if spec.templates and artifact_id in selected and not judge.is_forced(artifact_id):
             done = judge.known(artifact_id)
             if done is not None and done.fp.templates != judge.made_from(artifact_id).templates:
                 found.append(artifact_id)
@@ -133,7 +133,7 @@ def _foresee(
 ) -> tuple[Output, ...] | None:
     """What a stale artifact will come to without being made, or None if it has to be made."""
     spec = judge.state.artifacts[artifact_id]
-    if any(foreseen.get(r, ()) is None for r in spec.requires) or artifact_id in judge.forced:
+    if any(foreseen.get(r, ()) is None for r in spec.requires) or judge.is_forced(artifact_id):
         return None
     if spec.gathers:
         return foreseen.get(spec.requires[0], judge.recorded(spec.requires[0])) if spec.gathers == "last" else None

@@ -84,6 +84,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     paused: Pause | None = None
     moved: dict[str, str] = {}
     beyond: list[str] = []
+    """What is left because as many as were wanted were begun."""
     unstable: list[str] = []
     gone: list[str] = []
     prompts: list[Any] = []

@@ -301,14 +301,19 @@ class Run:
             self._ask_gates(spec, reason)
             return True
         if not spec.has_recipe:
-            self._tally.wait(artifact_id, f"headway claim {artifact_id}")
+            failure = self._record.state.failed.get(artifact_id)
+            if failure is not None:  # in somebody's hands, or at a gate: whoever claims it tries again
+                self._tally.lose(artifact_id, failure.error, reason)
+            else:
+                self._tally.wait(artifact_id, f"headway claim {artifact_id}")
             return True
-        forced = artifact_id in self._judge.forced
-        note = self._keeper.reuse(artifact_id, self._id) if not forced and not spec.effects else ""
+        anew = spec.effects or self._judge.is_forced(artifact_id)
+        note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
-        if self._record.state.uncertain.get(artifact_id, 0) and spec.effects and not forced and not is_idempotent(spec):
+        told = artifact_id in self._judge.forced or is_idempotent(spec)
+        if self._record.state.uncertain.get(artifact_id, 0) and spec.effects and not told:
             flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
             self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
             return True
@@ -510,6 +515,8 @@ class Run:
         state = self._record.state
         sum_up(self.result, state, self._tally.selected)
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
+        if self.result.beyond:  # and what builds on it
+            self.result.beyond = [a for a in self._tally.queue.open if a in self._tally.todo]
         self._close()
 
     def _close(self) -> None:

@@ -15,6 +15,7 @@ from headway.calm import calmly
 from headway.core.commands import ExpandUnits
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
+from headway.core.lifecycle import unfinished
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
@@ -357,6 +358,8 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
+            cut_off = [state.artifacts[a] for a in unfinished(state) if a in state.artifacts]
+            judge.outputs.sweep(path for spec in cut_off for path in (*spec.produces, *spec.modifies))
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             run.result.gone += [a for command in due for a in command.removed]
             failed = dict(state.failed)

@@ -57,9 +57,9 @@ class Sources:
         if not spec.sources:
             return []
         found = self._observer.expand(spec.sources)
-        own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
         if not any(map(is_glob, spec.sources)):
             return found
+        own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
         return [path for path in found if path in spec.sources or not f"{path}/".startswith(own)]
 
     def words(self, spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
@@ -78,7 +78,8 @@ class Sources:
         known = self._digests.get(path)
         if known is None:
             try:
-                known = self._observer.read(path).digest[:32]
+                seen = self._observer.read(path)
+                known = seen.digest[:32] if seen.kind != "special" else f"{UNREADABLE}: it is no file"
             except OSError as error:
                 known = f"{UNREADABLE}: {error.strerror}"
             self._digests[path] = known

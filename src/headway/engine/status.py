@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.core.approval import is_open
@@ -10,7 +10,7 @@ from headway.core.freshness import RESTORABLE, root_causes
 from headway.core.gates import missing
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
-from headway.core.state import State
+from headway.core.state import Claim, State
 from headway.engine import prompts
 from headway.engine.result import Decision, Options
 from headway.engine.session import Judged
@@ -18,8 +18,16 @@ from headway.errors import NotFound
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import content_hash
 
+Gone = Callable[[Claim], str]
+"""Why the holder of a claim is certainly gone; "" where that cannot be told."""
 
-def status_document(judged: Judged) -> dict[str, Any]:
+
+def nobody_gone(claim: Claim) -> str:
+    """Of an earlier time nobody can tell which holders were gone."""
+    return ""
+
+
+def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`status --json`."""
     state = judged.execution.state
     done, total = progress(state)
@@ -45,7 +53,7 @@ def status_document(judged: Judged) -> dict[str, Any]:
                 "error": state.failed[a].error if a in state.failed else None,
                 "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
                 "blocked_by": blockers.get(a),
-                "claim": _claim(state, a) if a in state.claims else None,
+                "claim": _claim(state.claims[a], gone) if a in state.claims else None,
             }
             for a, spec in state.artifacts.items()
         },
@@ -156,7 +164,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     """What has to be typed before a run can make it; "" if a run can."""
     state, spec = judged.execution.state, judged.execution.state.artifacts[artifact_id]
     lacking = missing(state, artifact_id)
-    people = {gate.name for gate in spec.gates if gate.kind != "check"}
+    people = {gate.name for gate in spec.gates if gate.kind != "check" and artifact_id not in state.failed}
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
@@ -173,8 +181,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     return f"headway {'why' if is_held else 'claim'} {artifact_id}"
 
 
-def _claim(state: State, artifact_id: str) -> dict[str, Any]:
-    claim = state.claims[artifact_id]
+def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
     return {
         "by": claim.by,
         "since": claim.at,
@@ -182,17 +189,18 @@ def _claim(state: State, artifact_id: str) -> dict[str, Any]:
         "token": claim.seq,
         "run": claim.run or None,
         "over": bool(claim.lease) and claim.lease < now(),
+        "gone": gone(claim) or None,
     }
 
 
-def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
+def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`why --json`."""
     state = judged.execution.state
     if artifact_id not in state.artifacts:
         raise NotFound(f"There is no artifact {artifact_id}", hint="headway status lists them", code="artifact.unknown")
     reason = judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
-    failure = state.failed.get(artifact_id)
+    failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     return {
         "artifact": artifact_id,
@@ -205,7 +213,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         "cascade": cascade if not reason.fresh else [],
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
-        "claim": _claim(state, artifact_id) if artifact_id in state.claims else None,
+        "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
         "decide": decide._asdict() if decide else None,
         "error": {
@@ -218,6 +226,7 @@ def why_document(judged: Judged, artifact_id: str) -> dict[str, Any]:
         }
         if failure
         else None,
+        "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
     }
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Literal
 
 from headway.core.state import Output
-from headway.disk import REAL, write_all, write_file
+from headway.disk import LEFTOVER, REAL, is_running, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
@@ -226,6 +226,16 @@ class Outputs:
         if path.endswith("/"):
             self.make_parents(path)
             os.makedirs(self._full(path), exist_ok=True)
+
+    def sweep(self, paths: Iterable[str]) -> None:
+        """Take away what killed processes left beside these paths: files that they were about to put there."""
+        wanted = {self._full(path.rstrip("/")) for path in paths}
+        for folder in {os.path.dirname(path) for path in wanted}:
+            with suppress(OSError):
+                for name in os.listdir(folder):
+                    left = LEFTOVER.fullmatch(name)
+                    if left and os.path.join(folder, left[1]) in wanted and not is_running(int(left[2])):
+                        os.unlink(os.path.join(folder, name))
 
     def remove(self, path: str) -> None:
         """Take away what stands at an output path, after its bytes were kept."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from headway.disk import REAL, write_file
+from headway.disk import REAL, is_running, write_file
 from headway.errors import DamageError, FormatTooNew, TryLater
 from headway.history.open_index import OpenIndex
 from headway.history.shapes import VERSION, DagIndex, Edge, GoalDetail, Manifest
@@ -206,7 +206,7 @@ class DagFolder:
     def unmark(self, plan_id: str) -> None:
         """The history knows what this process wrote, and what the dead did; others have yet to say."""
         for name, marked, pid in self._marks():
-            if marked == plan_id and (pid == os.getpid() or not _lives(pid)):
+            if marked == plan_id and (pid == os.getpid() or not is_running(pid)):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.open_path, name))
 
@@ -278,18 +278,6 @@ def _parsed(line: bytes) -> Edge:
         return _edge(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise EdgeLogDamaged from error
-
-
-def _lives(pid: int) -> bool:
-    if not pid:
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
 
 
 def _read(path: str) -> bytes | None:

@@ -22,6 +22,7 @@ from headway.core.places import (
     LinkRemoved,
     Places,
     Relationship,
+    Said,
     WorkspaceCreated,
     WorkspaceGoalDropped,
     WorkspaceGoalSet,
@@ -304,8 +305,12 @@ class Workspace:
         one, other = self._pair(source, target)
         found = self._find(one, other)
         if found is None:
+            denied = self._denied(one, other)
             raise NotFound(
-                f"No relation of {source} to {target} was found",
+                f"Somebody said that {source} and {target} are not related"
+                if denied is not None
+                else f"No relation of {source} to {target} was found",
+                facts={"said by": denied.by, **({"why": denied.reason} if denied.reason else {})} if denied else {},
                 hint=f"headway workspace link {source} {target} says that there is one",
                 code="link.none",
             )
@@ -355,6 +360,13 @@ class Workspace:
         there = links.get((one.path, other.path))
         back = links.get((other.path, one.path))
         return there or (back if back is not None and back.relationship == "sibling" else None)
+
+    def _denied(self, one: Card, other: Card) -> Said | None:
+        """The word that they are not related, if it still counts."""
+        cards = {card.path: card for card in self.index().projects}
+        said = resolved(cards, self.registry.read().said.values())
+        about = ((one.path, other.path), (other.path, one.path))
+        return next((word for source, target, word in said if word.removed and (source, target) in about), None)
 
     def _pair(self, source: str, target: str) -> tuple[Card, Card]:
         return self._card(source), self._card(target)

@@ -391,7 +391,7 @@ def _portable(state: State) -> State:
 def _comparable(state: State) -> dict[str, Any]:
     """What must survive: structure and progress."""
     plain: dict[str, Any] = msgspec.to_builtins(_portable(state))
-    for name in ("updated_at", "uncertain", "milestones"):
+    for name in ("updated_at", "uncertain", "asked", "milestones"):
         plain.pop(name, None)
     metadata = plain["settings"].get("metadata", {})
     if isinstance(metadata.get(NAME), dict):  # the current task has a file of its own

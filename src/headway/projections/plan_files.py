@@ -7,20 +7,18 @@ whether to adopt or discard it. Whatever the disk says to a projection, no event
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from headway.core.state import Position
-from headway.disk import REAL, Disk, make_folders, write_file
+from headway.disk import LEFTOVER, REAL, Disk, make_folders, write_file
 from headway.projections import markdown, saved_execution
 from headway.projections.drift import WHOLE, Difference, differences, line_differences
 from headway.projections.saved_execution import OPENING_BYTES, SavedExecution
 
 LEFTOVER_AGE = 3600.0
-_LEFTOVER = re.compile(r".+\.\d+\.[0-9a-f]{8}\.tmp")
 
 Render = Callable[[SavedExecution], bytes]
 Recall = Callable[[Position], "SavedExecution | None"]
@@ -108,7 +106,7 @@ class PlanFiles:
         for folder in {os.path.dirname(self.path(kind)) for kind in ALL}:
             with suppress(OSError):
                 for entry in os.scandir(folder):
-                    if _LEFTOVER.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > LEFTOVER_AGE:
+                    if LEFTOVER.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > LEFTOVER_AGE:
                         self._disk.remove(entry.path)
 
     # Looking.

@@ -373,7 +373,18 @@ _COMPLETION = frozenset(Completion.__struct_fields__)
 
 def _refuse_strays(state: State) -> None:
     """Progress is about artifacts of the plan, and the profile is one that could have been set."""
-    for aspect in ("completed", "failed", "skipped", "claims", "uncertain", "steps", "made", "evidence", "notes"):
+    for aspect in (
+        "completed",
+        "failed",
+        "skipped",
+        "claims",
+        "uncertain",
+        "steps",
+        "made",
+        "evidence",
+        "notes",
+        "asked",
+    ):
         for artifact_id in getattr(state, aspect):
             if artifact_id not in state.artifacts:
                 raise ValueError(f"{aspect} names {artifact_id}, which is not among the artifacts")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -22,11 +24,9 @@ def spec(name: str, text: str = "") -> ArtifactSpec:
     return ArtifactSpec(id=name, description=text)
 
 
-def plan(
-    *artifacts: ArtifactSpec, goal: str = "g", profile: Profile | None = None, jobs: int | None = None
-) -> PlanSpec:
+def plan(*artifacts: ArtifactSpec, goal: str = "g", profile: Profile | None = None, **settings: Any) -> PlanSpec:
     """A proposal."""
-    return PlanSpec(goal=goal, artifacts=artifacts, profile=profile, settings=Settings(jobs=jobs))
+    return PlanSpec(goal=goal, artifacts=artifacts, profile=profile, settings=Settings(**settings))
 
 
 def born(base: PlanSpec) -> Life:
@@ -124,6 +124,15 @@ def test_what_only_the_ledger_has_survives_a_changed_file() -> None:
     assert (state.artifacts["a"].description, state.artifacts["b"].description) == ("by the file", "by an agent")
 
 
+def test_a_variable_that_was_set_is_in_no_others_way() -> None:
+    """The file may change, add and remove other variables; the one that was set stays as it was set."""
+    base = plan(spec("a"), vars={"n": 7, "m": 1, "gone": 1})
+    life = born(base)
+    life.do(cmd.ChangePlan(settings=Settings(vars={"n": 8, "m": 1, "gone": 1})))
+    assert take(life, base, plan(spec("a"), vars={"n": 7, "m": 2, "new": 1})) == ["plan_updated"]
+    assert now(life).settings.vars == {"n": 8, "m": 2, "new": 1}
+
+
 @pytest.mark.parametrize(
     ("ledger", "new", "conflict"),
     [
@@ -133,8 +142,21 @@ def test_what_only_the_ledger_has_survives_a_changed_file() -> None:
         (cmd.ChangePlan(add=(spec("x", "l"),)), plan(spec("a"), spec("b"), spec("c"), spec("x", "f")), "x"),
         (cmd.ChangePlan(goal="l"), plan(spec("a"), spec("b"), spec("c"), goal="f"), "goal"),
         (cmd.ChangePlan(settings=Settings(jobs=2)), plan(spec("a"), spec("b"), spec("c"), jobs=3), "jobs"),
+        (
+            cmd.ChangePlan(settings=Settings(vars={"n": 8})),
+            plan(spec("a"), spec("b"), spec("c"), vars={"n": 9}),
+            "vars.n (file: 9, ledger: 8)",
+        ),
     ],
-    ids=["changed on both sides", "deleted in the file", "removed from the ledger", "added on both", "goal", "setting"],
+    ids=[
+        "changed on both sides",
+        "deleted in the file",
+        "removed from the ledger",
+        "added on both",
+        "goal",
+        "setting",
+        "variable",
+    ],
 )
 def test_what_both_sides_changed_is_a_conflict(ledger: cmd.ChangePlan, new: PlanSpec, conflict: str) -> None:
     """It is refused as a whole until the user says who wins, and either word settles it."""

@@ -87,7 +87,17 @@ def take(state: State, command: cmd.TakeProposal) -> Events | Rejection:
             code="plan.conflict",
             message="Plan file and ledger changed the same thing",
             facts={"changed on both sides": ", ".join(merged.conflicts)},
-            hint="--take file lets the file win, --take ledger what the ledger has",
+            hint="headway run --take file lets the file win, headway run --take ledger what the ledger has",
+        )
+    left_out = [a for a in merged.change.remove if command.drop is not None and a not in command.drop]
+    finished = [a for a in left_out if _is_finished(state, a)]
+    if finished:
+        return Rejection(
+            code="plan.drops",
+            message=f"The plan leaves out {finished[0]}, which is complete",
+            facts={"complete, and left out": ", ".join(finished[:10])},
+            hint="a plan is saved as a whole: replan changes parts of it; or give drop: "
+            f"{msgspec.json.encode(finished).decode()}",
         )
     events = change(state, merged.change)
     if isinstance(events, Rejection):
@@ -307,12 +317,16 @@ def _spent(state: State) -> Rejection | None:
     )
 
 
+def _is_finished(state: State, artifact_id: str) -> bool:
+    return artifact_id in state.made or recorded_status(state, artifact_id) == "complete"
+
+
 def _silent_loss(state: State, command: cmd.Replan) -> Rejection | None:
     """Completed work that the patch would undo without a word."""
     patch, said = command.change, set(command.drop)
     changed = {s.id for s in patch.update if s.id in state.artifacts and s != state.artifacts[s.id]}
     touched = [a for a in state.artifacts if a in changed or a in patch.remove]
-    finished = [a for a in touched if a in state.made or recorded_status(state, a) == "complete"]
+    finished = [a for a in touched if _is_finished(state, a)]
     if not finished:
         return None
     graph = ArtifactGraph.over(state.artifacts)

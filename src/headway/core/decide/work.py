@@ -29,6 +29,7 @@ def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
             jobs=command.jobs,
             partial=command.partial,
             boot=command.boot,
+            lasting="forced" in because,
         )
     )
     return events

@@ -75,6 +75,7 @@ def forget(state: State, artifact_id: str) -> None:
         state.past,
         state.prompts,
         state.notes,
+        state.asked,
     ):
         aspect.pop(artifact_id, None)
 

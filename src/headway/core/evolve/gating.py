@@ -34,7 +34,7 @@ def wait_for_gates(state: State, artifact_id: str, made: Completion) -> None:
     skip = state.skipped.pop(artifact_id, None)
     if skip is not None and skip.last is not None:
         state.completed[artifact_id] = skip.last
-    for aspect in (state.claims, state.failed, state.uncertain, state.steps, state.notes):
+    for aspect in (state.claims, state.failed, state.uncertain, state.steps, state.notes, state.asked):
         aspect.pop(artifact_id, None)
     state.made[artifact_id] = made
     state.milestones.pop(milestone, None)

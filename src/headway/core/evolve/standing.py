@@ -45,7 +45,7 @@ def reset(state: State, event: ev.PlanReset, record: ev.Record) -> None:
     begun = {artifact_id: _found_before(state, artifact_id) for artifact_id in state.artifacts}
     state.completed, state.failed, state.skipped, state.claims, state.milestones = {}, {}, {}, {}, {}
     state.uncertain, state.steps = dict.fromkeys(state.uncertain, 0), {a: steps for a, steps in begun.items() if steps}
-    state.made, state.evidence, state.notes, state.replanned = {}, {}, {}, 0
+    state.made, state.evidence, state.notes, state.asked, state.replanned = {}, {}, {}, {}, 0
     state.past, state.prompts, state.whole = {}, {}, False
     if state.profile is not None:
         state.profile = msgspec.structs.replace(state.profile, locked=False)

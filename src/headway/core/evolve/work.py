@@ -29,6 +29,8 @@ def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         since=last_whole(state.run),
         pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
     )
+    if event.lasting:
+        state.asked |= {a: record.seq for a, code in event.reasons.items() if code == "forced"}
     state.whole = state.whole and event.partial
     state.status = plan_after(state.status, event.type)
 
@@ -112,6 +114,7 @@ def _settle(state: State, artifact_id: str, completion: Completion) -> None:
         state.steps,
         state.made,
         state.notes,
+        state.asked,
     ):
         if aspect:
             aspect.pop(artifact_id, None)
@@ -151,6 +154,7 @@ def skipped(state: State, event: ev.ArtifactSkipped, record: ev.Record) -> None:
             shut(state, state.artifacts[artifact_id].milestone)
         state.failed.pop(artifact_id, None)
         state.made.pop(artifact_id, None)
+        state.asked.pop(artifact_id, None)
         last = state.completed.pop(artifact_id, None)
         state.skipped[artifact_id] = Skip(seq=record.seq, at=record.ts, reason=event.reason, by=record.by, last=last)
     finish(state)

@@ -15,15 +15,17 @@ from headway.surfaces.cli.receipt import question
 
 def held(claim: Mapping[str, Any]) -> str:
     """Who holds it, and for how long."""
+    if claim["gone"]:
+        return f"claimed by {claim['by']}, who is gone ({claim['gone']}); whoever claims it goes on"
     until = f" until {claim['until']}" if claim["until"] else ""
     return f"claimed by {claim['by']}{until}{', which is over' if claim['over'] else ''}"
 
 
 def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
-    """What goes on with something that is in somebody's hand: they finish it, or, when their lease is over, another."""
+    """What goes on with something that is in somebody's hand: they finish it; another, if they are gone or too late."""
     from shlex import quote
 
-    if claim.get("over"):
+    if claim.get("over") or claim.get("gone"):
         return f"headway claim {artifact_id}{where}"
     return f"headway complete {artifact_id} --by {quote(claim['by'])}{where}"
 

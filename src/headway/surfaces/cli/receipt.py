@@ -63,6 +63,7 @@ def counts(result: RunResult) -> dict[str, int]:
         "blocked": len(result.blocked),
         "held": sum(len(decision.artifacts) for decision in result.decisions),
         "waiting": len(result.waiting),
+        "left by --limit": len(result.beyond),
     }
     return {name: number for name, number in found.items() if number}
 

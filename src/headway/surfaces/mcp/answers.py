@@ -30,11 +30,22 @@ def refusal(error: Exception, tools: frozenset[str] = frozenset()) -> CallToolRe
     if isinstance(known, PlanInvalid) and len(known.problems) > PROBLEMS:
         document["problems"] = document["problems"][:PROBLEMS]  # type: ignore[index]  # a list, by PlanInvalid
         document["more_problems"] = len(known.problems) - PROBLEMS
-    hint = str(document["hint"])
-    document["hint"] = _COMMAND.sub(lambda found: found[1] if found[1] in tools else found[0], hint)
+    document["hint"] = _as_call(str(document["hint"]), tools)
     plain = msgspec.to_builtins(fit(document))
     text = msgspec.json.encode(plain).decode()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=plain, is_error=True)
+
+
+def _as_call(hint: str, tools: frozenset[str]) -> str:
+    """A hint for whoever calls tools: who they are is known, options are arguments. Other commands stay as they are."""
+    found = _COMMAND.sub(lambda command: command[1] if command[1] in tools else command[0], hint)
+    found = found.replace("run the command again", "call again")
+    if "headway " in found:
+        return found
+    found = re.sub(r" --by [^\s;,]+", "", found)
+    found = re.sub(r"(?<!:) --([a-z-]+) (?:[A-Z]+\b|…)", r" with \1", found)
+    found = re.sub(r"^--([a-z-]+) [A-Z]+\b", r"give \1", found)
+    return re.sub(r"--([a-z-]+)(?: [A-Z]+\b| …)?", r"\1", found)
 
 
 def _foreign(error: Exception) -> HeadwayError:

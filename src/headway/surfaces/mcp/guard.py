@@ -95,6 +95,7 @@ def _as_error(tool: str, said: str) -> HeadwayError:
     """What the protocol's library has to say about a call, in our shape."""
     lines = [line.strip() for line in said.splitlines() if "errors.pydantic.dev" not in line]
     if "validation error" in said:
-        found = [line[:200] for line in lines[1:9]]
+        told = [line.partition(" [type=")[0][:200] for line in lines[1:9]]
+        found = [f"{name}: {problem}" for name, problem in zip(told[::2], told[1::2], strict=False)]
         return wrong_arguments(tool, f"{tool} was called with arguments of the wrong kind", {"problems": found})
     return UsageError(f"{tool} could not be called", facts={"reason": " ".join(lines)[:300]}, code="mcp.call")

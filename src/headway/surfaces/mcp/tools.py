@@ -17,6 +17,7 @@ from headway.surfaces.mcp.shapes import Briefing, Claimed, Done, Page, Planned, 
 Cursor = Annotated[str, Field(description="next_cursor of the page before")]
 PlanId = Annotated[str, Field(description="default: the project's plan")]
 Token = Annotated[int | None, Field(description="from claim; not needed on the same connection")]
+Drop = Annotated[list[str] | None, Field(description="completed work to give up")]
 Reason = Annotated[str, Field(description="why, for the record")]
 Ticket = Annotated[str, Field(description="ask again for what took long")]
 Ids = Annotated[list[str], Field(description="artifact ids")]
@@ -45,10 +46,11 @@ def save_plan(
             "that makes it, agent?, milestone?}}. Object or YAML. Without produces the result is text."
         ),
     ],
+    drop: Drop = None,
     plan_id: str = "",
 ) -> Planned:
     """Create a plan, or change one saved here before by what is different now. All problems are reported at once."""
-    return desk.save_plan(plan, plan_id)  # type: ignore[return-value]
+    return desk.save_plan(plan, drop or (), plan_id)  # type: ignore[return-value]
 
 
 def next_(desk: Desk, agent: str = "", plan_id: PlanId = "", cursor: Cursor = "") -> Page:
@@ -108,7 +110,7 @@ def replan(
         dict[str, Any],
         Field(description="add: {id: fields}, update: {id: fields}, remove: [ids], goal; fields as in save_plan"),
     ],
-    drop: Annotated[list[str] | None, Field(description="completed work to give up")] = None,
+    drop: Drop = None,
     plan_id: PlanId = "",
 ) -> Planned:
     """Make a change the plan's next version, keeping completed work that still fits."""

@@ -1,4 +1,7 @@
-"""Bring an earlier output of an artifact back, from its blob. What stands there now is kept first."""
+"""Bring an earlier output of an artifact back, from its blob, and accept it: it counts as up to date as it is.
+
+What stands there now is kept first. headway run --rerun ID --discard-edits makes it anew.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,6 @@ def run(args: Any, screen: Screen) -> int:
     plan_id = work.take_in(meant, take=args.take or "")
     restored = work.restore(plan_id, args.artifact, at=args.at, reason=args.reason)
     screen.answer({"plan_id": plan_id, **restored})
-    what = f"Restored {restored['artifact']} as of event {restored['seq']}"
+    what = f"Restored and accepted {restored['artifact']} as of event {restored['seq']}"
     screen.say(f"{what}: {', '.join(restored['paths']) or 'text'}. Next: headway run{same_plan(args)}")
     return 0

@@ -53,6 +53,10 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
+        if accepted := found["accepted"]:
+            why = f" ({accepted['reason']})" if accepted["reason"] else ""
+            anew = f"headway run --rerun {artifact_id} --discard-edits{where}"
+            screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
     failed = reason["code"] == "failed"
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
@@ -79,7 +83,7 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  behind it: {_few(found['dependents'])}")
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
-    elif lacks := [lack for lack in found["missing"] if not failed or lack["kind"] == "approval"]:
+    elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
         for lack in lacks:
             screen.say(f"  waits: {lack['text']}: {give(lack, where)}")
         screen.say(f"  Next: {give(lacks[0], where)}")
@@ -122,7 +126,7 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
         "restore": "It is put back from its blob: that costs nothing.",
         "reuse": "It was made from the same things before: reusing it costs nothing.",
         "ask": "What stands at its path is yours to decide about.",
-        "claim": f"Whoever claims it makes it: headway claim {artifact_id}{where}",
+        "claim": "Whoever claims it makes it.",
         "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}{guess}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
@@ -134,6 +138,8 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
         screen.say(f"  Next: {first}")
     elif cost["action"] in ("make", "restore", "reuse"):
         screen.say(f"  Next: {command}")
+    elif cost["action"] == "claim":
+        screen.say(f"  Next: headway claim {artifact_id}{where}")
     elif cost["action"] == "ask":
         screen.say(f"  Next: headway diff {artifact_id}{where}")
 
