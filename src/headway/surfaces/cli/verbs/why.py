@@ -121,17 +121,18 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     """`first`: what to type before anything can be made."""
     from headway.engine.estimates import Span
     from headway.engine.preview import Total
-    from headway.surfaces.cli.preview import spanned, totalled
+    from headway.surfaces.cli.preview import BASIS, spanned, totalled
 
     command = f"headway run {artifact_id}{where}"
-    own = cost["own"]["ms"]
+    own, basis = cost["own"]["ms"], cost["own"]["basis"]
+    guess = "" if basis == "history" else f", {BASIS[basis]}"  # it was never made here: others were
     known = {
         "restore": "It is put back from its blob: that costs nothing.",
         "reuse": "It was made from the same things before: reusing it costs nothing.",
         "ask": "What stands at its path is yours to decide about.",
         "claim": "Whoever claims it makes it.",
         "wait": "",
-    }.get(cost["action"], f"Making it takes {spanned(Span(**own))}." if own else "")
+    }.get(cost["action"], f"Making it takes {spanned(Span(**own))}{guess}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
     more = f" With all that is stale before and behind it, {cost['artifacts']} at most: {totalled(total)}."
     said = f"{known}{more if cost['artifacts'] > 1 and cost['action'] != 'wait' else ''}"
