@@ -338,9 +338,7 @@ class Plan:
         return known
 
     def _reference_of(self, function: Callable[..., Any], odd: bool) -> str:
-        plain = function
-        while hasattr(plain, "__wrapped__"):
-            plain = plain.__wrapped__
+        plain = _unwrapped(function)
         name = getattr(plain, "__qualname__", "") or type(function).__name__
         file = getattr(getattr(plain, "__code__", None), "co_filename", "")
         if not self._root:
@@ -501,12 +499,19 @@ def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable
     return call
 
 
+def _unwrapped(function: Any) -> Any:
+    """The function below its decorators."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
 def _is_typed_again(before: object, now: object) -> bool:
     """Whether this is the same function of the same cell of a notebook, executed again: it replaces the one before.
 
     A cell is no file. Two functions of one name in one cell are two.
     """
-    old, new = (getattr(inspect.unwrap(f) if callable(f) else f, "__code__", None) for f in (before, now))
+    old, new = (getattr(_unwrapped(f), "__code__", None) for f in (before, now))
     if old is None or new is None or old.co_qualname != new.co_qualname or os.path.isfile(new.co_filename):
         return False
     return bool(old.co_filename != new.co_filename or old.co_firstlineno == new.co_firstlineno)
