@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from headway.core.approval import is_open
+from headway.core.clipping import BYTES_PER_TOKEN, clip
 from headway.core.lifecycle import progress
 from headway.core.state import State
 from headway.errors import UsageError
@@ -27,13 +28,7 @@ SHOWN = 5
 
 def tokens(value: Any) -> int:
     """How many tokens a value takes at most."""
-    return -(-len(msgspec.json.encode(value)) // 3)
-
-
-def clip(text: str, most: int) -> str:
-    """A text in one line of so many characters."""
-    line = " ".join(text[: most * 4].split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return -(-len(msgspec.json.encode(value)) // BYTES_PER_TOKEN)
 
 
 def briefing(state: State, found: Next, *, seq: int, known: Sequence[str] = ()) -> dict[str, Any]:

@@ -365,7 +365,7 @@ class Life:
             found += [self.verdict(plan_id, artifact_id, gate.name, verdict, text=text) for gate in gates]
         return found
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _named(self, plan_id: str, word: str) -> tuple[State, str]:
         state = self._show(plan_id).state

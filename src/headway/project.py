@@ -541,7 +541,7 @@ class Project:
             records += outcome
         return records
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _execute(self, plan_id: str, *commands: Command) -> SavedExecution:
         folder = self.folder(plan_id)

@@ -216,8 +216,8 @@ class PlanFolder:
                 self._since = self._since or records[0].seq
                 self._units.update(phases.touched(state, records))
 
-        seed = (known.state, known.position) if known is not None else None
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=seed)
+        start = (known.state, known.position) if known is not None else None
+        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=start)
         try:
             yield writer
             writer.sync()

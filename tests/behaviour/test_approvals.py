@@ -83,7 +83,7 @@ def test_what_is_not_an_artifact_is_approved_with_the_rest(crew: Crew) -> None:
 
 
 def test_what_was_approved_is_compared_with_what_is(crew: Crew) -> None:
-    """The seed's get_approved_plan: by whom, when, which hash, and every difference."""
+    """As `get_approved_plan` answers: by whom, when, which hash, and every difference."""
     before = crew.planning().approved("p")
     assert (before["approved"], before["drift_detected"], before["awaits_approval"]) == (False, "unknown", True)
     approved(crew)

@@ -93,7 +93,7 @@ def test_every_goal_ever_run_stays_in_the_index_in_the_order_of_their_beginnings
     assert found["recentArtifacts"][0]["goalId"] == "auth"
 
 
-def test_a_goal_file_has_the_seeds_shape(bench: Bench) -> None:
+def test_a_goal_file_has_the_shape_of_the_rfc(bench: Bench) -> None:
     """Goal, tasks with status, outputs and content hash, learnings, metrics: by RFC-105's keys."""
     bench.plan("a -> b")
     bench.run()

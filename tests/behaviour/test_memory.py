@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from headway.core.arbiter import ArbiterContext, build_arbiter_prompt
+from headway.core.clipping import BYTES_PER_TOKEN
 from headway.desk import Desk
 from headway.errors import UsageError
-from headway.history.memory import BYTES_PER_TOKEN, GoalContext
+from headway.history.memory import GoalContext
 from headway.life import Life
 from headway.work import Work
 from tests.places import Land

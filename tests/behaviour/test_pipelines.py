@@ -163,7 +163,7 @@ def test_sbf_35_a_retry_updates_the_phase_in_place_and_keeps_the_attempts_behind
     assert (entry["status"], [a["status"] for a in entry["attempts"]]) == ("success", ["fail"])
 
 
-def test_the_phase_ledger_has_the_shape_of_the_seed(book: Book) -> None:
+def test_the_phase_ledger_has_the_shape_that_tools_read(book: Book) -> None:
     """Artifacts by name, prompt hash, template set, state before; ran, verdict and applied apart."""
     book.go()
     ledger = book.json(".headway/phases/s1.json")

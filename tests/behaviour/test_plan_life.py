@@ -14,7 +14,7 @@ from headway.work import Meant
 from tests.behaviour.crew import Crew
 from tests.workshop import Workshop
 
-SEED = """\
+EXAMPLE = """\
 id: p
 goal: Implement user authentication with JWT
 complexity: 5
@@ -42,13 +42,13 @@ STEPS = ["analyze", "middleware", "login", "tests", "review"]
 
 @pytest.fixture
 def crew(tmp_path: Path) -> Crew:
-    """The seed's own example, before its first step."""
-    made = Crew(tmp_path / "project", SEED)
+    """SPEC-0010's own example, before its first step."""
+    made = Crew(tmp_path / "project", EXAMPLE)
     (made.root / "src/auth").mkdir(parents=True)
     return made
 
 
-def test_the_seeds_own_example_runs_to_its_end(crew: Crew) -> None:
+def test_the_example_of_the_specification_runs_to_its_end(crew: Crew) -> None:
     """Step by step, each by the agent that is suggested; who did it, when, and what came of it is on record."""
     assert crew.status() == "draft"
     done = []
@@ -201,7 +201,7 @@ def test_what_somebody_makes_is_not_changed_under_their_hands(crew: Crew) -> Non
 def test_the_life_of_a_plan_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every verb, in words and in JSON, says what is next."""
     shop = Workshop(tmp_path)
-    shop.file.write_text(SEED, encoding="utf-8")
+    shop.file.write_text(EXAMPLE, encoding="utf-8")
     (tmp_path / "src/auth").mkdir(parents=True)
     assert shop.run(capsys, "plans", "new").code == 0
     found = shop.run(capsys, "next", "--agent", "planner", "--json").json

@@ -375,7 +375,7 @@ def test_the_last_events_are_counted_without_snapshots(cli: Cli, shop: Workshop)
         assert process.wait(30) == 130
 
 
-def test_the_trace_has_the_seeds_events(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_trace_has_the_events_of_the_rfc(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """Plan, waves from 0, artifacts with their times; from the ledger, one JSON line each."""
     from headway.surfaces.cli.main import main
 

@@ -12,7 +12,7 @@ from headway.engine.result import RunResult
 from headway.errors import PlanInvalid
 from headway.history.workspace import Workspace
 from headway.life import Life
-from headway.work import Work
+from headway.work import Meant, Work
 from tests.places import Land
 from tests.workshop import tree
 
@@ -194,3 +194,13 @@ def test_no_nothing_to_do_stamp_hides_a_change_in_another_project(
     assert land.cli(capsys, "run", "--project", web).code == 1
     land.cli(capsys, "run", "--project", api, "--plan", users)
     assert land.cli(capsys, "run", "--project", web, "--json").json["made"] == ["page", "site"]
+
+
+def test_whoever_stays_sees_another_project_begin(land: Land) -> None:
+    """A project in which nothing was made when it was first asked for is asked for again."""
+    work = Work(land.project("web"))
+    saved = Meant(work.take_in(work.meant(None, None)))
+    with Life(work, by="ann") as life:
+        assert "page" in life.next(saved).waiting
+        land.run("api", "users")
+        assert [offer.spec.id for offer in life.next(saved).offers] == ["page"]

@@ -253,7 +253,7 @@ def test_reading_creates_nothing(land: Land) -> None:
 
 
 def test_refresh_keeps_what_was_seen_and_looks_again_only_at_what_changed(land: Land) -> None:
-    """The index has the seed's keys, a project a line; a change in one project leaves the cards of others as read."""
+    """The index has RFC-105's keys, a project a line; a change in one project leaves the cards of others as read."""
     land.workspace.refresh()
     file = land.root / ".headway/dag/workspace-index.json"
     document = json.loads(file.read_text(encoding="utf-8"))

@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from headway.briefing import ANSWER, briefing, clip, fit, page
+from headway.briefing import ANSWER, briefing, fit, page
 from headway.core.agents import roles
+from headway.core.clipping import clip
 from headway.core.codec import digest
 from headway.core.events import ArtifactRemoved
 from headway.core.lifecycle import last_made, statuses
@@ -537,7 +538,7 @@ class Desk:
         if self._holder:
             self._held.keep(plan_id, artifact_id, token)
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _named(self, work: Work, plan_id: str, word: str, token: int | None) -> tuple[str, int | None]:
         """An artifact by its id or path, and the token it is held by: the one given, else the connection's own."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headway.briefing import clip
+from headway.core.clipping import clip
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 from headway.engine.planners import Patch

@@ -70,7 +70,7 @@ class Abroad:
 
     def look_again(self) -> None:
         """The other plans as they are when they are next asked about."""
-        for known in (self._found, self._errors, self.sizes, self.judges, self.judged):
+        for known in (self._places, self._found, self._errors, self.sizes, self.judges, self.judged):
             known.clear()
 
     def get(self, name: str) -> Found | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
+from headway.core.clipping import clip
 from headway.core.commands import RecordLearning
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Failure, State
@@ -32,7 +33,7 @@ def lessons(folder: PlanFolder, failed: Mapping[str, Failure], state: State) -> 
         said = done.note if done.how != "reused" else ""  # of what is reused, the note says only where it comes from
         fix = said or _fix(folder, failed[artifact_id], state, artifact_id)
         who = f"{artifact_id} and {len(others)} more" if others else artifact_id
-        text = f"{who} failed: {_short(error).rstrip('.')}. What fixed it: {_short(fix, 3 * LONGEST)}"
+        text = f"{who} failed: {clip(error, LONGEST).rstrip('.')}. What fixed it: {clip(fix, 3 * LONGEST)}"
         yield RecordLearning(text=text, artifact=artifact_id)
 
 
@@ -58,10 +59,7 @@ def _changed(before: ArtifactSpec, now: ArtifactSpec) -> list[str]:
         if old == new:
             continue
         told = isinstance(old, str) and isinstance(new, str)
-        found.append(f"{name} changed from “{_short(old)}” to “{_short(new)}”" if told else f"{name} changed")
+        found.append(
+            f"{name} changed from “{clip(old, LONGEST)}” to “{clip(new, LONGEST)}”" if told else f"{name} changed"
+        )
     return found
-
-
-def _short(text: str, most: int = LONGEST) -> str:
-    line = " ".join(text[: 4 * most].split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -19,6 +19,8 @@ HOME = ".headway"
 NAME = "project.json"
 WORKSPACE = "workspace"
 """Below HOME: the folder of a workspace's ledger."""
+WORKSPACE_INDEX = "dag/workspace-index.json"
+"""Below HOME: what was last seen of a workspace."""
 MARKERS = (f"{HOME}/{NAME}", "headway.toml", "headway.yaml")
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -107,12 +109,17 @@ def read_identity(home: str) -> str:
     return name
 
 
-def write_identity(disk: Disk, home: str, wanted: str) -> str:
-    """Give the project an id, unless somebody else just did; the id that counts."""
+def make_home(disk: Disk, home: str) -> None:
+    """Make sure that a `.headway` folder is there, and that Git ignores all of it."""
     make_folders(disk, home)
     ignore = os.path.join(home, ".gitignore")
     if not os.path.exists(ignore):
         write_file(disk, ignore, [b"*\n"], durable=False)
+
+
+def write_identity(disk: Disk, home: str, wanted: str) -> str:
+    """Give the project an id, unless somebody else just did; the id that counts."""
+    make_home(disk, home)
     path = os.path.join(home, NAME)
     draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     write_file(disk, draft, [msgspec.json.encode({"format": FORMAT, "id": wanted}) + b"\n"], durable=True)

@@ -19,9 +19,10 @@ from headway.history.survey import Facts, stat_of
 from headway.store import PlanStore
 
 REPEATED = 3
-"""So often it has to happen before it is worth a word; an error twice."""
+"""So many goals have to make a file again before it is worth a word."""
 SHOWN = 5
 TEXT = 200
+"""So much is kept of an error or a contract."""
 EMPTY = hashlib.sha256(b"").hexdigest()[:16]
 
 Goals = Mapping[str, "tuple[str, GoalFacts]"]

@@ -508,7 +508,7 @@ class Dag:
         cache.close()
         return changed, missing
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _ledger_size(self, plan_id: str) -> int:
         try:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
 from headway.errors import DamageError, FormatTooNew
-from headway.history.places import VERSION
+from headway.files.identity import HOME, WORKSPACE_INDEX
+from headway.history.places import VERSION, WorkspaceIndex
 
 T = TypeVar("T")
 
 
 class _Versioned(msgspec.Struct):
     version: int = 0
+
+
+_index = msgspec.json.Decoder(WorkspaceIndex).decode
+
+
+def read_index(workspace: str) -> WorkspaceIndex | None:
+    """The index of a workspace as it was last written; None where there is none."""
+    path = os.path.join(workspace, HOME, WORKSPACE_INDEX)
+    return read_document(path, _index, WORKSPACE_INDEX, hint="headway workspace refresh")
 
 
 def read_document(path: str, decode: Callable[[bytes], T], name: str, *, hint: str) -> T | None:

@@ -24,7 +24,7 @@ from headway.core.places import (
 )
 from headway.disk import REAL, make_folders, write_file
 from headway.errors import DamageError, HeadwayError, NotFound
-from headway.files.identity import HOME, WORKSPACE
+from headway.files.identity import HOME, WORKSPACE, WORKSPACE_INDEX
 from headway.history.documents import read_document
 from headway.history.places import (
     VERSION,
@@ -48,7 +48,8 @@ from headway.store import Notice, keep_quiet
 FOLDER = "environment"
 """Below the environment's home: the folder of its ledger."""
 SHOWN = 5
-TWICE, OFTEN = 2, 3
+TWICE = 2
+"""So often the same error has to happen before it is worth a word."""
 UNWELL = 0.5
 """Projects whose health is below this are worth a word."""
 
@@ -176,9 +177,7 @@ def _workspaces_in(root: str) -> _Found:
                 if entry.name.startswith(".") or entry.name in SKIPPED or not entry.is_dir(follow_symlinks=False):
                     continue
                 home = os.path.join(root, entry.name, HOME)
-                if os.path.exists(f"{home}/{WORKSPACE}/ledger.jsonl") or os.path.exists(
-                    f"{home}/dag/workspace-index.json"
-                ):
+                if any(os.path.exists(f"{home}/{mark}") for mark in (f"{WORKSPACE}/ledger.jsonl", WORKSPACE_INDEX)):
                     found.append(os.path.join(root, entry.name))
     except OSError as error:
         return _Found([], error.strerror or str(error))
@@ -305,7 +304,7 @@ def _failures(here: list[_Here]) -> Iterator[Insight]:
 
 def _made_again(here: list[_Here]) -> Iterator[Insight]:
     """Files that goal after goal makes."""
-    often = [(h, r) for h in here for r in h.card.remade if r.count >= OFTEN]
+    often = [(h, r) for h in here for r in h.card.remade]
     for h, remade in sorted(often, key=lambda item: (-item[1].count, item[0].path, item[1].what))[:SHOWN]:
         text = f"{remade.what} of {h.card.name} was made by {remade.count} goals"
         yield Insight(kind="made_again", text=text, count=remade.count, projects=[h.path])

@@ -120,7 +120,7 @@ class DagFolder:
 
     def write_goal(self, goal: GoalDetail) -> None:
         """One task a line."""
-        self._write(self.goal_path(goal.id), _lines(goal, "tasks", goal.tasks))
+        self._write(self.goal_path(goal.id), in_lines(goal, "tasks", goal.tasks))
 
     # Edges.
 
@@ -238,7 +238,7 @@ class DagFolder:
         except EdgeLogDamaged:
             yield _damaged("edges.jsonl", "a line of it is no edge")
 
-    # Helpers of the above.
+    # What the above have in common.
 
     def _decode(self, data: bytes, decode: Callable[[bytes], T], name: str) -> T:
         try:
@@ -266,7 +266,7 @@ def _version(data: bytes) -> int:
     return int(found[1]) if found else msgspec.json.decode(data, type=_Versioned).version
 
 
-def _lines(value: msgspec.Struct, field: str, items: Sequence[msgspec.Struct]) -> bytes:
+def in_lines(value: msgspec.Struct, field: str, items: Sequence[msgspec.Struct]) -> bytes:
     """A document whose one long list stands last, an item a line."""
     head = msgspec.structs.replace(value, **{field: []})
     plain = {key: item for key, item in msgspec.to_builtins(head).items() if key != field}

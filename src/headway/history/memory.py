@@ -11,19 +11,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
+from headway.core.clipping import BYTES_PER_TOKEN, clip
 from headway.errors import HeadwayError, UsageError
 from headway.files.identity import HOME, find_workspace
 from headway.history.cards import dag_of
 from headway.history.dag import Dag
-from headway.history.documents import read_document
+from headway.history.documents import read_index
 from headway.history.places import WorkspaceIndex
 from headway.history.search import Hit, Search
 from headway.history.shapes import GoalDetail
 
-BYTES_PER_TOKEN = 3
-"""Less than it usually is, so that a budget is never exceeded."""
 LONGEST = 300
 GOALS = 5
 ARTIFACTS = 12
@@ -147,7 +144,7 @@ def _learnings(goal: GoalDetail | None, way: str) -> Iterator[Line]:
         name = f"{goal.id}:{about.artifact}" if about is not None and about.artifact else goal.id
         said = (about.by, about.at[:10]) if about is not None else ()
         source = ", ".join(part for part in (f"{way}:{name}" if way else name, *said) if part)
-        yield Line("learning", _short(goal.learnings[number]), source)
+        yield Line("learning", clip(goal.learnings[number], LONGEST), source)
 
 
 def _told(goal: GoalDetail | None, name: str) -> Iterator[Line]:
@@ -157,7 +154,8 @@ def _told(goal: GoalDetail | None, name: str) -> Iterator[Line]:
     failed = next((task for task in goal.tasks if task.error), None)
     said = f"; {failed.id} failed: {failed.error}" if failed is not None else ""
     when = (goal.completed_at or goal.updated_at)[:10]
-    yield Line("goal", _short(f"{goal.title} ({goal.status}, {done} of {total} made{said})"), f"{name}, {when}")
+    told = f"{goal.title} ({goal.status}, {done} of {total} made{said})"
+    yield Line("goal", clip(told, LONGEST), f"{name}, {when}")
 
 
 def _artifacts(goal: GoalDetail | None, hits: list[Hit], way: str) -> Iterator[Line]:
@@ -174,7 +172,7 @@ def _artifacts(goal: GoalDetail | None, hits: list[Hit], way: str) -> Iterator[L
         name = f"{goal.id}:{artifact}"
         place = f"{way}/{path}" if way and path else path
         source = ", ".join(part for part in (f"{way}:{name}" if way else name, place) if part)
-        yield Line("artifact", _short(f"{artifact}: {about}"), source)
+        yield Line("artifact", clip(f"{artifact}: {about}", LONGEST), source)
 
 
 def _neighbours(root: str) -> Iterator[tuple[str, Dag]]:
@@ -184,9 +182,7 @@ def _neighbours(root: str) -> Iterator[tuple[str, Dag]]:
         return
     index: WorkspaceIndex | None = None
     with suppress(HeadwayError):
-        path = os.path.join(workspace, HOME, "dag", "workspace-index.json")
-        decode = msgspec.json.Decoder(WorkspaceIndex).decode
-        index = read_document(path, decode, "workspace-index.json", hint="headway workspace refresh")
+        index = read_index(workspace)
     here = os.path.relpath(root, workspace)
     links = [link for link in index.links if link.source == here] if index is not None else []
     sure = [link.target for link in links if link.confidence >= SURE and link.relationship != "sibling"]
@@ -194,8 +190,3 @@ def _neighbours(root: str) -> Iterator[tuple[str, Dag]]:
         there = os.path.join(workspace, target)
         if os.path.isdir(os.path.join(there, HOME, "plans")):
             yield os.path.relpath(there, root), dag_of(there)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text[: 4 * LONGEST].split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -131,6 +131,9 @@ class UpperGoal(Shape, kw_only=True):
     own: bool = False
 
 
+Topology = Literal["monorepo", "polyrepo", "hybrid"]
+
+
 class WorkspaceIndex(Shape, kw_only=True):
     """`dag/workspace-index.json`. `folders`: what was listed to find the projects, with its stat."""
 
@@ -138,7 +141,7 @@ class WorkspaceIndex(Shape, kw_only=True):
     workspace_id: str
     name: str
     last_updated: str
-    topology: Literal["monorepo", "polyrepo", "hybrid"]
+    topology: Topology
     links: list[Link]
     cross_project_dependencies: list[CrossEdge]
     shared_artifacts: list[SharedArtifact]
@@ -164,7 +167,7 @@ class WorkspaceDag(Shape, kw_only=True):
     name: str
     version: int
     last_updated: str
-    topology: str
+    topology: Topology
     projects: dict[str, Card]
     links: list[Link]
     cross_project_edges: list[CrossEdge]
@@ -224,7 +227,7 @@ class TechStack(Shape, kw_only=True, omit_defaults=False):
 class Insight(Shape, kw_only=True):
     """Something worth knowing over all projects."""
 
-    kind: Literal["repeated_failure", "made_again", "cost", "health", "shared"]
+    kind: Literal["repeated_failure", "made_again", "cost", "health"]
     text: str
     count: int = 0
     projects: list[str] = msgspec.field(default_factory=list)

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from headway.core.decide import Rejection
 from headway.core.events import Event, First
 from headway.core.places import Places, allow, fold
-from headway.disk import REAL, make_folders, write_file
+from headway.disk import REAL, make_folders
 from headway.errors import LedgerDamaged
+from headway.files.identity import HOME, make_home
 from headway.ledger.base import Loaded
 from headway.ledger.file import FileLedger
 from headway.ledger.recovery import now
@@ -50,10 +51,10 @@ class Registry:
         """Write it down, durably, unless it is so already; whether it was written. Refusals are raised."""
         self._refuse(self.read(), event)
         home = os.path.dirname(self.folder)
-        make_folders(REAL, home)
-        ignore = os.path.join(home, ".gitignore")
-        if os.path.basename(home) == ".headway" and not os.path.exists(ignore):
-            write_file(REAL, ignore, [b"*\n"], durable=False)
+        if os.path.basename(home) == HOME:
+            make_home(REAL, home)
+        else:  # the machine's own, wherever its user wants it
+            make_folders(REAL, home)
         ledger = FileLedger(self.folder)
         with _plainly(self.folder):
             loaded = ledger.begin(None)

@@ -34,15 +34,15 @@ class Link(Shape, kw_only=True):
 
 
 def relate(projects: Mapping[str, Facts], known: Iterable[Link] = ()) -> list[Link]:
-    """All relations, the surest first; what people said counts over what was found. `known`: of other origin."""
+    """All relations that files declare or names suggest, and those `known` otherwise, the surest first."""
     found: dict[tuple[str, str], Link] = {}
     for link in (*known, *_declared(projects), *_siblings(projects)):
         _add(found, link)
-    return sorted(found.values(), key=lambda link: (-link.confidence, link.source, link.target))
+    return _surest_first(found.values())
 
 
 def overrule(links: list[Link], said: Iterable[tuple[str, str, Said]]) -> list[Link]:
-    """The same with what people said, each about two projects by their paths of today."""
+    """The same with what people said, each of two projects by their paths of today: that counts over what was found."""
     found = {(link.source, link.target): link for link in links}
     for source, target, word in said:
         if word.removed:
@@ -64,7 +64,11 @@ def overrule(links: list[Link], said: Iterable[tuple[str, str, Said]]) -> list[L
             by=word.by,
             at=word.at,
         )
-    return sorted(found.values(), key=lambda link: (-link.confidence, link.source, link.target))
+    return _surest_first(found.values())
+
+
+def _surest_first(links: Iterable[Link]) -> list[Link]:
+    return sorted(links, key=lambda link: (-link.confidence, link.source, link.target))
 
 
 def _add(found: dict[tuple[str, str], Link], link: Link) -> None:

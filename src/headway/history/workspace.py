@@ -9,9 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import msgspec
 
 from headway.core.events import Event
 from headway.core.places import (
@@ -29,14 +26,16 @@ from headway.core.places import (
 )
 from headway.disk import REAL, make_folders, write_file
 from headway.errors import DamageError, NotFound, TryLater, UsageError
-from headway.files.identity import HOME, WORKSPACE
+from headway.files.identity import HOME, WORKSPACE, WORKSPACE_INDEX, make_home
 from headway.history.cards import Goals, dag_of, draw, keys_of, stamp_of
-from headway.history.documents import read_document
+from headway.history.documents import read_index
+from headway.history.folder import in_lines
 from headway.history.places import (
     VERSION,
     Card,
     Gone,
     SharedArtifact,
+    Topology,
     UpperGoal,
     WorkspaceDag,
     WorkspaceIndex,
@@ -51,10 +50,9 @@ from headway.ledger.recovery import now
 from headway.store import Notice, keep_quiet
 
 PATIENCE = 30.0
+"""So many seconds one refresh waits for another."""
 SHARED = 100
 """So many shared artifacts are named, those of most projects first; the rest is counted."""
-
-_decode = msgspec.json.Decoder(WorkspaceIndex).decode
 
 
 class Workspace:
@@ -67,7 +65,7 @@ class Workspace:
         self.home = os.path.join(self.root, HOME)
         self.by = by
         self.registry = Registry(os.path.join(self.home, WORKSPACE))
-        self.index_path = os.path.join(self.home, "dag", "workspace-index.json")
+        self.index_path = os.path.join(self.home, WORKSPACE_INDEX)
         self._notice = notice
         self._known: WorkspaceIndex | None = None
         self._seen: dict[str, Goals] = {}
@@ -93,7 +91,7 @@ class Workspace:
     def _written(self) -> WorkspaceIndex | None:
         """The index as it was last written, if that can be believed; one of a newer Headway is refused."""
         try:
-            return read_document(self.index_path, _decode, "dag/workspace-index.json", hint="headway workspace refresh")
+            return read_index(self.root)
         except DamageError as error:
             self._notice(f"{error.message}: the workspace is looked at anew")
             return None
@@ -192,7 +190,7 @@ class Workspace:
             for e in entries
         ]
 
-    def _topology(self, cards: Iterable[Card]) -> Any:
+    def _topology(self, cards: Iterable[Card]) -> Topology:
         inner = any(".git" in card.evidence for card in cards)
         if os.path.exists(os.path.join(self.root, ".git")):
             return "hybrid" if inner else "monorepo"
@@ -264,10 +262,8 @@ class Workspace:
 
     def refresh(self) -> WorkspaceIndex:
         """Bring the index up to date and keep it; the folder becomes a workspace's by that."""
+        make_home(REAL, self.home)
         make_folders(REAL, os.path.dirname(self.index_path))
-        ignore = os.path.join(self.home, ".gitignore")
-        if not os.path.exists(ignore):
-            write_file(REAL, ignore, [b"*\n"], durable=False)
         lock = FileLock(os.path.join(self.home, "dag", "workspace.lock"))
         if not lock.acquire(wait=PATIENCE):
             raise TryLater("Somebody else refreshes this workspace", facts=lock.signature(), hint="try again")
@@ -291,7 +287,7 @@ class Workspace:
             index.kept = ""
         else:
             self._seen, self._keys = {}, {}
-        write_file(REAL, self.index_path, [_lines(index)], durable=False)
+        write_file(REAL, self.index_path, [in_lines(index, "projects", index.projects)], durable=False)
         return index
 
     def link(self, source: str, target: str, *, relationship: str = "dependency", reason: str = "") -> Link:
@@ -395,14 +391,6 @@ class Workspace:
             hint="headway dag workspace lists them",
             code="project.none",
         )
-
-
-def _lines(index: WorkspaceIndex) -> bytes:
-    """One project a line."""
-    head = msgspec.json.encode(msgspec.structs.replace(index, projects=[]))
-    assert head.endswith(b',"projects":[]}'), "projects stand last"
-    cards = b",\n".join(map(msgspec.json.encode, index.projects))
-    return b"%s[\n%s\n]}\n" % (head[: -len(b"[]}")], cards)
 
 
 def _relationship(word: str) -> Relationship:

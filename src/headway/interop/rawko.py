@@ -90,7 +90,7 @@ def _task(state: State) -> dict[str, Any]:
 
 
 def document(execution: SavedExecution) -> dict[str, Any]:
-    """A plan in the seed's shape, and under `headway` whatever that shape alone would lose."""
+    """A plan in the shape of SPEC-0010, and under `headway` whatever that shape alone would lose."""
     state = execution.state
     plain = _plan(state)
     if _comparable(_state(plain)) != _comparable(state):
@@ -154,14 +154,14 @@ def _current(steps: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _plan_status(state: State) -> str:
-    """The seed has no word for a pause or for what is put away."""
+    """SPEC-0010 has no word for a pause or for what is put away."""
     if state.status == "paused":
         return "in_progress"
     return state.status if state.status in _PLAN_STATUS else "failed"
 
 
 def _previous(state: State) -> str:
-    """The seed names versions `<id>-v<N>`, by the first id and not by the last."""
+    """SPEC-0010 names versions `<id>-v<N>`, by the first id and not by the last."""
     return f"{state.plan_id}-v{state.replans[-1].parent}" if state.replans else ""
 
 
@@ -225,7 +225,7 @@ def _load(file: str) -> dict[str, Any]:
 
 
 class _Plain(yaml.SafeLoader):
-    """YAML whose times are texts, as the seed has them."""
+    """YAML whose times are texts, as SPEC-0010 has them."""
 
 
 _Plain.yaml_implicit_resolvers = {

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headway.core.clipping import clip
 from headway.errors import NotFound
 from headway.projections.story import count, seconds
 from headway.surfaces.cli.screen import Screen
@@ -19,6 +20,7 @@ WIDTH, COLUMNS = 22, 3
 """Of a card, inside; and how many stand side by side in 80 columns."""
 BAR = 10
 FEW = 12
+"""So much of each list is shown, unless all is asked for."""
 SIGN = {"complete": "✓", "failed": "✗", "running": "◐", "blocked": "▫", "ready": "·", "planned": "·"}
 
 
@@ -114,12 +116,11 @@ def show_workspace(dag: WorkspaceDag, screen: Screen, *, everything: bool = Fals
 def _card(card: Card) -> list[str]:
     total, done = card.summary.goals, card.summary.completed
     part = done / total if total else 0.0
-    bar = "█" * round(part * BAR) + "░" * (BAR - round(part * BAR))
     goals = f"{done}/{total} goals" if total else "No goals yet"
     if card.summary.failed:
         goals += f", {card.summary.failed} failed"
     stack = "/".join(card.tech_stack)
-    return [card.path, f"{bar} {part:.0%}", card.problem or goals, stack]
+    return [card.path, f"{_bar(part)} {part:.0%}", card.problem or goals, stack]
 
 
 def _grid(cards: Sequence[list[str]]) -> Iterable[str]:
@@ -127,13 +128,12 @@ def _grid(cards: Sequence[list[str]]) -> Iterable[str]:
         row = cards[start : start + COLUMNS]
         yield "  ".join(f"┌{'─' * (WIDTH + 2)}┐" for _ in row)
         for line in range(len(row[0])):
-            yield "  ".join(f"│ {_fit(card[line]):<{WIDTH}} │" for card in row)
+            yield "  ".join(f"│ {clip(card[line], WIDTH):<{WIDTH}} │" for card in row)
         yield "  ".join(f"└{'─' * (WIDTH + 2)}┘" for _ in row)
 
 
-def _fit(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+def _bar(part: float) -> str:
+    return "█" * round(part * BAR) + "░" * (BAR - round(part * BAR))
 
 
 def _rest(items: Sequence[object], most: int | None, screen: Screen) -> None:
@@ -158,12 +158,11 @@ def show_environment(dag: EnvironmentDag, screen: Screen, *, everything: bool = 
     width = max(len(_home(w.path)) for w in dag.workspaces)
     for workspace in dag.workspaces:
         part = workspace.completion_rate
-        bar = "█" * round(part * BAR) + "░" * (BAR - round(part * BAR))
         said = (
             workspace.problem
             or f"{count(workspace.project_count, 'project')}, {workspace.completed_goals}/{workspace.total_goals} goals"
         )
-        screen.say(f"{screen.style(f'{_home(workspace.path):<{width}}', 'bold')}  {bar} {part:>4.0%}  {said}")
+        screen.say(f"{screen.style(f'{_home(workspace.path):<{width}}', 'bold')}  {_bar(part)} {part:>4.0%}  {said}")
     for root in dag.roots:
         screen.say(f"root {_home(root.path)}: {root.problem or count(len(root.workspaces), 'workspace')}")
     for name, found in (("Languages", dag.tech_stack.languages), ("Tools", dag.tech_stack.tools)):

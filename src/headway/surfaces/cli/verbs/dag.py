@@ -16,16 +16,17 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from headway.core.clipping import clip
 from headway.errors import TryLater
 from headway.history.shapes import GoalDetail, GoalEntry, Task, to_dict
 from headway.projections.story import count, seconds
 from headway.surfaces.cli.options import add_json, add_project, at_least, project_of
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.upper import SIGN, environment_of, show_environment, show_workspace, workspace_of
 
 if TYPE_CHECKING:
     from headway.project import Project
 
-SIGN = {"complete": "✓", "failed": "✗", "running": "◐", "blocked": "▫", "ready": "·", "planned": "·"}
 SHOWN = 20
 
 
@@ -189,8 +190,7 @@ def _search(args: Any, screen: Screen) -> int:
     hits = Search(project.dag).find(" ".join(args.text), kind=args.kind, limit=args.limit)
     screen.answer({"query": " ".join(args.text), "hits": [hit.to_dict() for hit in hits]})
     for hit in hits:
-        text = " ".join(hit.text.split())
-        said = text if len(text) <= 80 else text[:79] + "…"
+        said = clip(hit.text, 80)
         screen.say(
             "  ".join(part for part in (f"{hit.kind:<9}", hit.node, hit.path, screen.style(said, "dim")) if part)
         )
@@ -288,8 +288,6 @@ def _rebuild(args: Any, screen: Screen) -> int:
 
 
 def _workspace(args: Any, screen: Screen) -> int:
-    from headway.surfaces.cli.upper import show_workspace, workspace_of
-
     workspace = workspace_of(args, screen)
     if workspace.registry.exists:  # somebody made it one: what is seen is kept for the next look, where it can be
         with suppress(OSError, TryLater):
@@ -301,8 +299,6 @@ def _workspace(args: Any, screen: Screen) -> int:
 
 
 def _environment(args: Any, screen: Screen) -> int:
-    from headway.surfaces.cli.upper import environment_of, show_environment
-
     dag = environment_of(screen).overview()
     screen.answer(to_dict(dag))
     show_environment(dag, screen, everything=args.all)
