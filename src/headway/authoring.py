@@ -45,6 +45,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
 LISTS = ("requires", "inputs", "sources", "requires_outputs", "repeat", "env", "acceptance", "files", "tags")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+ANOTHER = "give it another {}; in a notebook, execute the cell of its Plan again"
 PROGRAM = "python"
 """What proposes a plan that a program has built and runs itself."""
 
@@ -124,8 +125,9 @@ class Plan:
         **keys: Any,
     ) -> str:
         """Add an artifact; its id."""
-        if id in self._artifacts:
-            raise UsageError(f"Artifact {id} is there already", hint="give it another id", code="plan.duplicate")
+        if id in self._artifacts and not _is_typed_again(self._functions.get(id), make):
+            raise UsageError(f"Artifact {id} is there already", hint=ANOTHER.format("id"), code="plan.duplicate")
+        self._functions.pop(id, None)
         if callable(make):
             self._functions[id] = _with_values(make, dict(args or {}))
         given = {
@@ -156,7 +158,7 @@ class Plan:
     ) -> PipelineBuilder:
         """Add a chain of phases that units go through: names, `{"files": …}` or `{"from": …, "items": …}`."""
         if name in self._pipelines:
-            raise UsageError(f"Pipeline {name} is there already", hint="give it another name", code="plan.duplicate")
+            raise UsageError(f"Pipeline {name} is there already", hint=ANOTHER.format("name"), code="plan.duplicate")
         given = {
             "name": name,
             "units": dict(units) if isinstance(units, Mapping) else {"names": list(units)},
@@ -269,6 +271,17 @@ class Plan:
             raise RunFailed(result)
         return result
 
+    def status(self) -> dict[str, Any]:
+        """Where the plan stands, as `headway status --json` tells it. Writes nothing."""
+        return self._work().status(self.meant())
+
+    def why(self, artifact_id: str) -> dict[str, Any]:
+        """Why an artifact is fresh or stale, as `headway why --json` tells it. Writes nothing."""
+        return self._work().why(self.meant(), artifact_id)
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.id or self.goal}: {len(self._artifacts)} artifacts, {len(self._pipelines)} pipelines>"
+
     def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
         """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
@@ -325,9 +338,7 @@ class Plan:
         return known
 
     def _reference_of(self, function: Callable[..., Any], odd: bool) -> str:
-        plain = function
-        while hasattr(plain, "__wrapped__"):
-            plain = plain.__wrapped__
+        plain = _unwrapped(function)
         name = getattr(plain, "__qualname__", "") or type(function).__name__
         file = getattr(getattr(plain, "__code__", None), "co_filename", "")
         if not self._root:
@@ -378,7 +389,7 @@ class PipelineBuilder:
         """Add a phase; its name."""
         place = f"{self._start.name}:{id}"
         if id in self._phases:
-            raise UsageError(f"Phase {place} is there already", hint="give it another name", code="plan.duplicate")
+            raise UsageError(f"Phase {place} is there already", hint=ANOTHER.format("name"), code="plan.duplicate")
         if callable(make):
             self._plan._functions[place] = _with_values(make, dict(args or {}))
         plain = _is_plain(dict(args or {}))
@@ -486,6 +497,24 @@ def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable
         return function(**{**given, **odd})
 
     return call
+
+
+def _unwrapped(function: Any) -> Any:
+    """The function below its decorators."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _is_typed_again(before: object, now: object) -> bool:
+    """Whether this is the same function of the same cell of a notebook, executed again: it replaces the one before.
+
+    A cell is no file. Two functions of one name in one cell are two.
+    """
+    old, new = (getattr(_unwrapped(f), "__code__", None) for f in (before, now))
+    if old is None or new is None or old.co_qualname != new.co_qualname or os.path.isfile(new.co_filename):
+        return False
+    return bool(old.co_filename != new.co_filename or old.co_firstlineno == new.co_firstlineno)
 
 
 def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Mapping[str, Any]) -> Any:

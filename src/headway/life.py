@@ -493,7 +493,7 @@ class Life:
         if checked is not None and not checked.ok:
             raise UsageError(
                 f"verify does not agree with {job.spec.id}",
-                facts={"error": checked.error},
+                facts={"verify": job.spec.verify, "error": checked.error},
                 hint=self._mended(job.spec.id),
                 code="verify.failed",
             )

@@ -15,9 +15,9 @@ import msgspec
 
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
-from headway.core.events import ArtifactCompleted, EditPreserved, OutputAccepted
+from headway.core.events import ArtifactCompleted, ArtifactRemoved, EditPreserved, OutputAccepted
 from headway.core.fingerprint import reuse_key
-from headway.core.plan import PlanSpec, Replanning, Settings
+from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
@@ -54,6 +54,8 @@ class Meant(NamedTuple):
     fresh: bool = False
     functions: Mapping[str, Callable[..., Any]] | None = None
     execution: SavedExecution | None = None
+    removed: tuple[ArtifactSpec, ...] = ()
+    """What the proposal took out of the plan, once it was taken in."""
 
 
 class Work:
@@ -118,6 +120,10 @@ class Work:
                     raise
                 saved = self.project.take_in(meant.plan, **given)
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
+            if removed := [a for r in saved.events if isinstance(r.event, ArtifactRemoved) for a in r.event.ids]:
+                with suppress(HeadwayError):  # what a repair set aside cannot be told any more
+                    before = self.project.show(meant.plan_id, at=saved.events[0].seq - 1).state.artifacts
+                    meant = meant._replace(removed=tuple(before[a] for a in removed if a in before))
         if variables:
             settings = self._with_variables(self.project.show(meant.plan_id), variables)
             self.project.change(meant.plan_id, ChangePlan(settings=settings, reason="--set"))
@@ -321,7 +327,7 @@ class Work:
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self) -> dict[str, str]:
-        """Files of units and artifacts that are gone: those that are as they were left, by path, with their plan."""
+        """Files of units that are gone: those that are as they were left, by path, with their plan."""
         found: dict[str, str] = {}
         for plan_id in self.project.plan_ids():
             state = self.project.show(plan_id).state
@@ -333,6 +339,13 @@ class Work:
                         if hashlib.sha256(file.read()).hexdigest() == recorded:
                             found[path] = plan_id
         return found
+
+    def files_of(self, meant: Meant) -> list[str]:
+        """Files of what a proposal took out of the plan: those that are there and that nothing else makes."""
+        artifacts = meant.execution.state.artifacts.values() if meant.execution is not None else ()
+        made = {path for spec in artifacts for path in (*spec.produces, *spec.modifies)}
+        found = (path for spec in meant.removed for path in spec.produces if path not in made)
+        return [path for path in found if os.path.lexists(os.path.join(self.project.root, path))]
 
     def remove_left_files(self, paths: Iterable[str]) -> None:
         """Delete files that nothing makes any more."""

@@ -158,12 +158,36 @@ def test_verify_has_the_last_word(bench: Bench) -> None:
     """What it refuses is not complete; what it said is kept."""
     bench.plan("a -> b", a={"run": "echo bad > {output}", "verify": "echo checked; grep -q good {output}"})
     ran = bench.run()
-    assert ran.result.failed == {"a": "verify: exit code 1"}
+    assert ran.result.failed == {"a": "verify (echo checked; grep -q good {output}): exit code 1"}
     failure = bench.state().failed["a"]
     assert (failure.code, bench.blob(failure.stdout)) == ("verify_failed", b"checked\n")
     bench.change("a", run="echo good > {output}")
     assert bench.run().result.made == ["a", "b"]
     assert bench.state().completed["a"].verified
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("wc: unrecognized option\nTry 'wc --help'", "exit code 1: wc: unrecognized option … Try 'wc --help'"),
+        ("only this", "exit code 1: only this"),
+        ("Traceback (most recent call last):\n  File x\nValueError: no", "exit code 1: ValueError: no"),
+        ("", "exit code 1"),
+    ],
+)
+def test_a_failed_command_is_told_by_its_first_and_its_last_line(bench: Bench, said: str, shown: str) -> None:
+    """Many tools say what is wrong first, and how to ask for help last; Python the other way round."""
+    bench.write("said.txt", said)
+    bench.plan("a", a={"run": "cat said.txt >&2; exit 1"})
+    assert bench.run().result.failed == {"a": shown}
+
+
+def test_a_failed_verify_names_its_command(bench: Bench) -> None:
+    """In a line of the run; all of it is in `why`."""
+    bench.plan("a; b", a={"verify": "grep -q good {output}"}, b={"verify": f"true {'x' * 99}; false"})
+    failed = bench.run().result.failed
+    assert failed["a"] == "verify (grep -q good {output}): exit code 1"
+    assert failed["b"] == f"verify (true {'x' * 55}…): exit code 1"
 
 
 # Stopping early.

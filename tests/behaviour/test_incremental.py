@@ -527,6 +527,17 @@ def test_an_output_whose_blob_is_gone_counts_while_it_stands(bench: Bench) -> No
     assert bench.run().log == ["made a", "kept b"]
 
 
+def test_a_folder_that_lacks_files_is_not_called_missing(bench: Bench) -> None:
+    """Some of it is there, as anybody can see; either way it is put back."""
+    bench.plan(a={"produces": ["d/"], "run": "echo 1 > d/one; echo 2 > d/two"})
+    bench.run()
+    bench.delete("d/two")
+    assert (bench.reason("a").code, bench.reason("a").text) == ("output_missing", "d/ is missing in part")
+    bench.delete("d/one")
+    assert bench.reason("a").text == "d/ is missing"
+    assert bench.run().log == ["restored a"]
+
+
 def test_a_blob_that_is_damaged_is_as_good_as_none(bench: Bench) -> None:
     """A missing output is made again, and its dependents are looked at again though nobody had suspected them."""
     bench.plan("a -> b")

@@ -229,6 +229,7 @@ def test_what_was_asked_for_again_stays_asked_for_until_it_is_made(
 def test_a_second_run_is_told_who_is_at_what_was_asked_for_again(tmp_path: Path) -> None:
     """That all of it was made before makes no difference."""
     first = asked_again(tmp_path, "--rerun", "a")
+    (tmp_path / "a.txt").write_text("a\n")
     code, _, err = finish(start(tmp_path))
     assert (code, f"pid: {first.pid}" in err) == (75, True)
     (tmp_path / "go").write_text("")

@@ -400,3 +400,15 @@ def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.Capt
     labels.run(capsys, "run")
     assert labels.run(capsys, "status", "--json").json["progress"] == {"done": 17, "total": 17}
     assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"
+
+
+def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(
+    labels: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A goal only where one can be named; a phase where a phase can."""
+    labels.run(capsys, "run")
+    for words, goals in ((("run", "nosuch"), True), (("why", "nosuch"), False), (("run", "--rerun", "nosuch"), False)):
+        said = labels.run(capsys, *words)
+        assert (said.code, "has no artifact nosuch" in said.err, "goal" in said.err) == (2, True, goals)
+    mistyped = labels.run(capsys, "run", "--rerun-from", "lable").err
+    assert "has no artifact or phase lable\n  did you mean: label\n" in mistyped

@@ -305,3 +305,18 @@ def test_fresh_makes_the_plan_what_its_file_says(shop: Workshop, capsys: pytest.
     assert "extra" in shop.run(capsys, "status", "--json").json["artifacts"], "a preview changes nothing"
     assert shop.run(capsys, "run", "--fresh").out == "Nothing to do: 2 artifacts are up to date.\n"
     assert list(shop.run(capsys, "status", "--json").json["artifacts"]) == ["model", "routes"]
+
+
+def test_a_run_names_what_the_file_no_longer_has_and_the_files_that_stay(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is deleted, so somebody has to know; the next run has nothing to say."""
+    plan = "id: two\ngoal: g\nartifacts:\n  a: {run: 'echo a > {output}', produces: a.txt}\n"
+    shop.file.write_text(f"{plan}  b: {{run: 'echo b > {{output}}', produces: b.txt}}\n  c: {{run: 'echo c'}}\n")
+    shop.run(capsys, "run")
+    shop.file.write_text(plan)
+    ran = shop.run(capsys, "run")
+    assert ran.err == "No longer in the plan: b, c. Their files stay: b.txt.\n"
+    assert shop.run(capsys, "run").err == ""
+    shop.file.write_text(plan.replace("  a:", "  d:"))
+    assert shop.run(capsys, "run", "--json").json["removed"] == ["a"]

@@ -616,3 +616,16 @@ def test_settings_of_a_preview_survive_a_round_trip(tmp_path: Path) -> None:
     assert state.settings == expected
     assert state.planned_at == state.created_at
     assert shop.load().state == state
+
+
+def test_why_says_where_a_time_comes_from_that_is_not_its_own(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A guess is not told as if it were known; what was made here before needs no such word."""
+    assert ", by default." in shop.run(capsys, "why", "App").out
+    shop.run(capsys, "run", "UserProtocol")
+    assert ", from similar ones here." in shop.run(capsys, "why", "App").out
+    shop.file.write_text(REST.replace("echo user", "echo users"))
+    assert "from" not in next(
+        line for line in shop.run(capsys, "why", "UserProtocol").out.splitlines() if "takes" in line
+    )

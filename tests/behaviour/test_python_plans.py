@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import subprocess
@@ -353,9 +354,35 @@ def test_a_plan_runs_in_a_notebook(tmp_path: Path) -> None:
         "from headway import Plan\nplan = Plan('Notebook', id='nb')\nFACTOR = 2\ndef twice(x):\n    return x * FACTOR",
         "@plan.artifact\ndef it():\n    return str(twice(4))\nprint(plan.run().made, plan.run().made)",
         "FACTOR = 3\nr = plan.run()\nprint(r.made, r['it'].text())",
+        "@plan.artifact\ndef it():\n    return 'anew'\nprint(plan.run())",
+        "def two(): pass\nplan.artifact(two)\ndef two(): 1\ntry: plan.artifact(two)\nexcept Exception as e: print(e)",
     ]
     v4: Any = nbformat.v4  # it has no annotations
-    book = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells])
+    book = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells[:3] + cells[1:2] + cells[3:]])
     NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
     texts = ["".join(out.get("text", "") for out in cell.outputs) for cell in book.cells]
-    assert texts[1:] == ["['it'] []\n", "['it'] 12\n"]
+    assert texts[1:3] == ["['it'] []\n", "['it'] 12\n"]
+    assert texts[3:5] == ["[] []\n", "nb completed: 1 made\n"], "executing the cell again replaces what it defines"
+    assert texts[5].startswith("Artifact two is there already"), "but one cell defines a name once"
+
+
+def test_a_plan_in_python_says_where_it_stands_and_why() -> None:
+    """The documents of the command line, before anything was run and after; and objects that are shown in a line."""
+    plan = corpus()
+    assert plan.status()["progress"]["done"] == 0
+    assert plan.why("index")["reason"]["code"] == "never_made"
+    ran = plan.run()
+    assert plan.status()["next"] == ""
+    assert repr(ran) == f"<RunResult {ran}>"
+    assert repr(plan).startswith("<Plan corpus: ")
+
+
+def test_one_name_in_a_file_is_still_one_artifact() -> None:
+    """Only cells of a notebook may be executed again."""
+    plan = Plan("Twice", id="twice")
+    for _ in range(2):
+        with pytest.raises(UsageError, match="there already") if plan.spec.artifacts else contextlib.nullcontext():
+
+            @plan.artifact
+            def a() -> str:
+                return "1"

@@ -179,7 +179,7 @@ def test_the_log_tells_what_happened(run: Run) -> None:
     lines = run("log").out.splitlines()
     assert [line.split("  ", 3)[3].strip() for line in lines][:4] == [
         "plan created: 2 artifacts for “Build an API”",
-        "headway.yaml taken in",
+        "took in headway.yaml",
         "started model",
         "made model in 7 ms",
     ]

@@ -164,3 +164,32 @@ def test_whose_lease_ran_out_is_told_so_and_who_has_it_now(run: Run) -> None:
     refused = run("complete", "intro", "--by", "joe")
     assert "your claim: its lease ran out\n  its holder: eve until " in refused.err
     assert "token" not in refused.err
+
+
+def test_whoever_has_said_nothing_yet_is_asked_before_whoever_has_worries(run: Run) -> None:
+    """A worry is a word: the next one is somebody else's, as long as there is one."""
+    run("run")
+    assert next_command(run("gate", "page", "review", "concerns", "--by", "ann"))[3:6] == ["approve", "--by", "bob"]
+    assert next_command(run("gate", "page", "review", "concerns", "--by", "bob"))[3:6] == ["approve", "--by", "ann"]
+
+
+def test_a_check_is_said_to_be_passed_by_its_command(run: Run, tmp_path: Path) -> None:
+    """Whoever completed the artifact had it run; the word is not theirs."""
+    file = tmp_path / "project" / "headway.yaml"
+    file.write_text("{id: p, goal: g, artifacts: {a: {produces: a.txt, gates: {lint: {run: 'true'}}}}}")
+    (file.parent / "a.txt").write_text("a")
+    run("claim", "a", "--by", "ann")
+    run("complete", "a", "--by", "ann")
+    assert "    APPROVE by its command, run by ann\n" in run("gate", "a").out
+
+
+def test_what_is_skipped_is_said_to_be_skipped_and_a_reset_says_that_it_is_no_longer(run: Run) -> None:
+    """Done, but not made: `status` and `why` tell the two apart, with the reason."""
+    run("skip", "intro", "--reason", "nobody reads it")
+    told = run("status").out
+    assert "1 of 2 done, 1 of them skipped\n" in told
+    assert "– intro  skipped: nobody reads it\n" in told
+    why = run("why", "intro").out
+    assert why.startswith("intro is skipped (nobody reads it): nobody makes it")
+    assert "No longer skipped: intro. It is to be made, too.\n" in run("reset", "--all").out
+    assert ", 1 of them skipped" not in run("status").out

@@ -363,7 +363,7 @@ class LearningRecorded(Event):
 
 
 class EditPreserved(Event):
-    """Bytes that somebody wrote at an output path were kept as blobs before a recipe could touch them."""
+    """Bytes at an output path that no ledger names were kept as blobs before a recipe could touch them."""
 
     type = "edit_preserved"
     id: str

@@ -43,6 +43,9 @@ EDITS: frozenset[Code] = frozenset({"output_modified", "untracked_output", "adop
 RESTORABLE: frozenset[Code] = frozenset({"output_missing", "output_replaced"})
 """What was made is known and kept; it only has to be put back, so dependents see no change."""
 
+IN_PART = "in part"
+"""What is left of a folder that lacks files."""
+
 ROOTLESS: frozenset[Code] = frozenset({"requirement_stale", "input_changed"})
 
 
@@ -71,7 +74,8 @@ class Reason(NamedTuple):
         """The reason in words."""
         if self.code in _CHANGES:
             return self._changed()
-        template = _WORDS[self.code]
+        partly = self.code == "output_missing" and self.now == IN_PART
+        template = _WORDS[self.code] + (f" {IN_PART}" if partly else "")
         return template.format(subject=self.subject, was=_short(self.was), now=_short(self.now))
 
     def _changed(self) -> str:
@@ -124,7 +128,7 @@ class Disk(NamedTuple):
     """What stands at an output path now, next to what was recorded there.
 
     `ours`: some ledger of this project names these bytes, or an attempt of ours can have left them, so they are no
-    edit. `stored`: what was recorded can be put back.
+    edit. `stored`: what was recorded can be put back. `partly`: of a folder that lacks files, others are there.
     """
 
     path: str
@@ -132,6 +136,7 @@ class Disk(NamedTuple):
     found: str
     ours: bool = True
     stored: bool = True
+    partly: bool = False
 
 
 def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> Reason:
@@ -167,7 +172,7 @@ def compare_outputs(outputs: Sequence[Disk]) -> Reason:
         return FRESH
     output = next((o for o in differing if not o.found), differing[0])
     code: Code = "unstored" if not output.stored else "output_replaced" if output.found else "output_missing"
-    return Reason(code, output.path or "its text", output.recorded, output.found)
+    return Reason(code, output.path or "its text", output.recorded, IN_PART if output.partly else output.found)
 
 
 def find_edit(outputs: Sequence[Disk]) -> Reason | None:

@@ -128,7 +128,8 @@ def _lacking(artifact_id: str, gate: Gate, said: Sequence[Verdict]) -> Missing:
     if gate.needed > 1:
         about.append(f"{len(approved)} of {gate.needed} so far")
     about += [f"{verdict.by}: {verdict.verdict}" for verdict in said if verdict.verdict != "APPROVE"]
-    who = next((name for name in gate.by if name not in approved), "NAME")
+    heard = {verdict.by for verdict in said}  # whoever has not spoken yet is asked first
+    who = next((name for name in sorted(gate.by, key=heard.__contains__) if name not in approved), "NAME")
     return Missing(
         "gate",
         gate.name,

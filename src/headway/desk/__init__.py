@@ -438,7 +438,12 @@ class Desk:
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where="The plan")
         saved: Saved = project.take_in(
-            parsed.plan, name="saved by an agent", source=digest(data), plan_id=plan_id or None, checked=True, drop=drop
+            parsed.plan,
+            name="a plan from an agent",
+            source=digest(data),
+            plan_id=plan_id or None,
+            checked=True,
+            drop=drop,
         )
         removed = [a for record in saved.events if isinstance(record.event, ArtifactRemoved) for a in record.event.ids]
         found = {**self._shown(saved.execution.state), "outcome": saved.outcome}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from headway.core import commands as cmd
 from headway.core.freshness import Reason
 from headway.core.state import State
+from headway.engine.recipes.command import TO
 from headway.engine.result import INTERRUPTIONS, Pause, RunResult
 from headway.engine.tally import Tally
 
@@ -56,7 +57,7 @@ class Halt:
 
     def is_same_error(self, error: str) -> bool:
         """One more error; whether it has come so often in a row that it would strike every artifact."""
-        self._errors.append(error)
+        self._errors.append(error.rpartition(TO)[2])  # what is said first may name the artifact
         newest = self._errors[-EQUAL_ERRORS:]
         return len(newest) == EQUAL_ERRORS and len(set(newest)) == 1
 

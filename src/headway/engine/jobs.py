@@ -13,7 +13,7 @@ from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Step
 from headway.engine.judge import Judge
-from headway.engine.making import Task, Workshop, environment
+from headway.engine.making import Task, Workshop, environment, told
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
 from headway.engine.result import Reporter
@@ -79,7 +79,7 @@ class Jobs:
     def verify(self, spec: ArtifactSpec) -> str:
         """Why what is at its paths does not stand the artifact's own check, or ""."""
         checked = self._workshop.verify(self.job(spec, ""))
-        return f"verify: {checked.error}" if checked is not None and not checked.ok else ""
+        return told(spec, checked) if checked is not None and not checked.ok else ""
 
     def checks(self, spec: ArtifactSpec, names: Collection[str] | None = None) -> tuple[Check, ...]:
         """What its gates that are commands say of what is at its paths; of all of them, or of those named."""

@@ -468,7 +468,7 @@ class Judge:
         if now.digest == output.digest:
             return Disk(output.path, output.digest, f"{now.kind}:{now.digest}", stored=stored)
         if now.kind == "tree" and output.kind == "tree" and self.outputs.only_lacks_files(output):
-            return Disk(output.path, output.digest, "", stored=stored)
+            return Disk(output.path, output.digest, "", stored=stored, partly=now.digest != EMPTY_TREE)
         ours = not now.digest or self.is_ours(spec.id, output.path, now.digest)
         ours = ours or (self._rebooted and self.outputs.is_torn(output))
         return Disk(output.path, output.digest, now.digest, ours, stored)

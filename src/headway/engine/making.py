@@ -31,6 +31,10 @@ EVIDENCE = 4096
 """How much of what a check prints is recorded: this much of its end."""
 
 
+SHOWN = 60
+"""So many characters of the command that verifies name it."""
+
+
 @dataclass(slots=True)
 class Task:
     """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins."""
@@ -121,7 +125,7 @@ class Workshop:
                 return _failed(said, "cancelled", checked.error)
             if checked is not None and not checked.ok:
                 said = said._replace(stdout=self._keep(checked.stdout), stderr=self._keep(checked.stderr))
-                return _failed(said, "verify_failed", f"verify: {checked.error}")
+                return _failed(said, "verify_failed", told(spec, checked))
             if checked is not None or len(known) != len(spec.produces) or spec.modifies:
                 outputs = self.outputs.capture((*spec.produces, *spec.modifies))
             else:
@@ -289,6 +293,12 @@ def _has_digest(path: str, digest: str) -> bool:
         return hashlib.sha256(_read(path)).hexdigest() == digest
     except OSError:
         return False
+
+
+def told(spec: ArtifactSpec, checked: Attempt) -> str:
+    """What `verify` says against it, and which command says so."""
+    first, *more = spec.verify.strip().splitlines()
+    return f"verify ({first[:SHOWN]}{'…' if more or len(first) > SHOWN else ''}): {checked.error}"
 
 
 def _failed(said: Outcome, code: str, error: str) -> Outcome:

@@ -148,6 +148,9 @@ class RunResult(msgspec.Struct, kw_only=True):
         parts += [f"{len(self.failed)} failed"] if self.failed else []
         return f"{self.plan_id} {self.status}: {', '.join(parts) or 'nothing to do'}"
 
+    def __repr__(self) -> str:
+        return f"<RunResult {self}>"
+
     def __getitem__(self, artifact_id: str) -> Product:
         if not self.outputs and self.recall is not None:
             self.outputs, self.read = self.recall()

@@ -14,6 +14,8 @@ from headway.engine.result import Options
 from headway.engine.shared import Shared
 from headway.errors import UsageError
 
+LISTED = "headway status lists them"
+
 
 def selected_by(state: State, options: Options, shared: Shared | None = None) -> set[str]:
     """The artifacts that this run is about: all, or targets and whatever they build on."""
@@ -33,7 +35,7 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
     sources = [p.name for p in state.settings.pipelines if p.units.source]
     open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
     if not open_:
-        return resolve(state, words)
+        return resolve(state, words, hint=f"{LISTED}; a goal has a blank in it")
     found: list[str] = []
     for word in words:
         try:
@@ -51,7 +53,7 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     forced = set(resolve(state, options.rerun))
     for word in options.rerun_from:
         phase = _phase(state, word)
-        start = [a for a in phase if a in wanted] if phase else resolve(state, [word])
+        start = [a for a in phase if a in wanted] if phase else resolve(state, [word], phases=True)
         forced |= set(ArtifactGraph.over(state.artifacts).above(start))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
 
@@ -71,8 +73,8 @@ def _phase(state: State, word: str) -> list[str]:
     return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
 
 
-def resolve(state: State, words: Sequence[str]) -> list[str]:
-    """Artifacts that words name: ids, patterns of ids, or output paths."""
+def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: str = LISTED) -> list[str]:
+    """Artifacts that words name: ids, patterns of ids, or output paths. `phases`: a phase could have been meant."""
     found: list[str] = []
     for word in words:
         if word in state.artifacts:
@@ -88,11 +90,12 @@ def resolve(state: State, words: Sequence[str]) -> list[str]:
             a for a, s in state.artifacts.items() if path in (os.path.normpath(p) for p in s.produces)
         ]
         if not matches:
-            near = Nearest(list(state.artifacts)).of(word)
+            named = [phase.id for p in state.settings.pipelines for phase in p.phases] if phases else []
+            near = Nearest([*named, *state.artifacts]).of(word)
             raise UsageError(
-                f"Plan {state.plan_id} has no artifact {word}",
+                f"Plan {state.plan_id} has no artifact {'or phase ' if named else ''}{word}",
                 facts={"did you mean": near} if near else {},
-                hint="headway status lists them; a goal has a blank in it",
+                hint=hint,
                 code="artifact.unknown",
             )
         found += matches

@@ -52,6 +52,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
                 **_of_pipeline(spec),
                 "error": state.failed[a].error if a in state.failed else None,
                 "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
+                "skipped": state.skipped[a].reason if status[a] == "skipped" else None,
                 "blocked_by": blockers.get(a),
                 "claim": _claim(state.claims[a], gone) if a in state.claims else None,
             }
@@ -211,6 +212,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
             {"artifact": root, **judged.reasons[root].to_dict()} for root in roots if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
+        "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
         "blocked_by": _blocked_by(judged, artifact_id),
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
         "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from headway.core import events as ev
@@ -16,7 +17,7 @@ def sentence(record: ev.Record) -> str:
         case ev.GoalChanged():
             return f"goal changed to “{_short(event.goal)}”"
         case ev.ProposalTaken():
-            return f"{event.proposal.path} taken in"
+            return f"took in {event.proposal.path}"
         case ev.ArtifactAdded() | ev.ArtifactUpdated():
             return (
                 f"{event.type.removeprefix('artifact_')} {_names([s.id for s in event.artifacts])}{_why(event.reason)}"
@@ -61,7 +62,7 @@ def sentence(record: ev.Record) -> str:
         case ev.ArtifactFailed():
             return f"failed {event.id}{_tried(event.attempts)}: {_short(event.error)}"
         case ev.EditPreserved():
-            return f"kept what somebody wrote at {_names([o.path for o in event.outputs])}"
+            return f"kept what stood at {_names([o.path for o in event.outputs])}"
         case ev.LearningRecorded():
             about = f" about {event.artifact}" if event.artifact else ""
             return f"learned{about}: {_short(event.text)}"
@@ -109,7 +110,8 @@ class Story:
     def __init__(self) -> None:
         self._runs: list[str] = []
         self._how = ""
-        self._done: dict[str, int] = {}
+        self._done: dict[str, str] = {}
+        self._by_hand: set[str] = set()
         self._newest = 0
 
     def gap(self, record: ev.Record) -> str:
@@ -126,10 +128,13 @@ class Story:
         match event:
             case ev.RunStarted():
                 return self._begin(event, said)
+            case ev.ArtifactStarted():
+                ids = {start.id for start in event.starts}
+                self._by_hand = self._by_hand - ids if event.run else self._by_hand | ids
             case ev.ArtifactCompleted():
-                self._count(event.how)
+                self._count(event.id, event.how)
             case ev.ArtifactFailed():
-                self._count("failed")
+                self._count(event.id, "failed")
             case ev.RunPaused():
                 self._how = "was paused" if event.code not in ("interrupted", "terminated") else f"was {event.code}"
             case ev.RunFailed():
@@ -151,14 +156,17 @@ class Story:
             return said
         return said.replace(f"run {event.run} started", f"run {event.run} goes on after run {before} {how}", 1)
 
-    def _count(self, how: str) -> None:
-        self._done[how] = self._done.get(how, 0) + 1
+    def _count(self, artifact_id: str, how: str) -> None:
+        """What it came to in the end: a failure that was mended is none. What somebody made is not the run's doing."""
+        self._done.pop(artifact_id, None)
+        if artifact_id not in self._by_hand:
+            self._done[artifact_id] = how
 
     def _sum(self, event: ev.RunCompleted | ev.RunFailed) -> str:
         for how, ids in (("restored", event.restored), ("kept", event.kept)):
-            if ids:
-                self._done[how] = self._done.get(how, 0) + len(ids)
-        parts = ", ".join(f"{number} {how}" for how, number in self._done.items())
+            for artifact_id in ids:
+                self._done.setdefault(artifact_id, how)
+        parts = ", ".join(f"{number} {how}" for how, number in Counter(self._done.values()).items())
         runs = f" in {len(self._runs)} runs" if len(self._runs) > 1 else ""
         return f": {parts}{runs}" if parts else runs
 

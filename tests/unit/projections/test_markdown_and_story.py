@@ -81,7 +81,7 @@ EVENTS: list[tuple[ev.Event, str]] = [
         "plan created: 1 artifact for “g”",
     ),
     (ev.GoalChanged(goal="h " * 100), "goal changed to “" + ("h " * 100)[:99] + "…”"),
-    (ev.ProposalTaken(proposal=Proposal(path="f.yaml", source="", blob="")), "f.yaml taken in"),
+    (ev.ProposalTaken(proposal=Proposal(path="f.yaml", source="", blob="")), "took in f.yaml"),
     (ev.ArtifactAdded(artifacts=(ArtifactSpec(id="a"),), reason="why"), "added a (why)"),
     (ev.ArtifactRemoved(ids=("a", "b", "c", "d", "e", "f")), "removed a, b, c, d and 2 more"),
     (ev.ProfileSet(profile=Profile()), "profile set: 1 at once"),
@@ -92,7 +92,7 @@ EVENTS: list[tuple[ev.Event, str]] = [
     (ev.ArtifactFailed(id="a", error="x\ny"), "failed a: x y"),
     (ev.ArtifactSkipped(ids=("a",), reason="no"), "skipped a (no)"),
     (ev.OutputAccepted(id="a", outputs=OUT), "accepted a"),
-    (ev.EditPreserved(id="a", outputs=OUT), "kept what somebody wrote at x.txt"),
+    (ev.EditPreserved(id="a", outputs=OUT), "kept what stood at x.txt"),
     (ev.MilestoneCompleted(milestone="m"), "milestone m completed"),
     (ev.RunPaused(run="r", reason="Ctrl-C"), "run r paused: Ctrl-C"),
     (ev.RunPaused(run="r", reason="refused", code="refused"), "run r paused: somebody has to decide"),
@@ -127,6 +127,25 @@ def test_what_is_not_known_is_not_said() -> None:
         "run s completed in 2 runs",
         "made draft",
     ]
+
+
+def test_a_run_is_credited_with_its_own_work_and_with_how_it_ended() -> None:
+    """Not with what somebody made by hand before it, nor with a failure that was mended."""
+    events: list[ev.Event] = [
+        ev.ArtifactStarted(starts=(ev.Start(id="a"),)),
+        ev.ArtifactCompleted(id="a"),
+        ev.RunStarted(run="r", because={"new": ("b", "c")}, jobs=1),
+        ev.ArtifactStarted(starts=(ev.Start(id="b"),), run="r"),
+        ev.ArtifactFailed(id="b", error="no", code="x"),
+        ev.RunFailed(run="r", failed=("b",)),
+        ev.RunStarted(run="s", because={"new": ("b", "c")}, jobs=1),
+        ev.ArtifactStarted(starts=(ev.Start(id="b"),), run="s"),
+        ev.ArtifactCompleted(id="b", how="reused"),
+        ev.RunCompleted(run="s", kept=("c",)),
+    ]
+    story = Story()
+    told = [story.tell(ev.Record(n, "", "", event, "", "")) for n, event in enumerate(events)]
+    assert (told[5], told[9]) == ("run r failed: 1 failed", "run s completed: 1 reused, 1 kept in 2 runs")
 
 
 def test_an_event_of_a_newer_headway_is_told_by_its_name() -> None:

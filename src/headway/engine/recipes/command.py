@@ -25,6 +25,9 @@ LONGEST_WORD = 30_000
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
 
+TO = " … "
+"""Between the first and the last line of what a failed command says: either may be the one that helps."""
+
 _RETRY_AFTER = re.compile(r"retry[ -]after\s*[:=]?\s*(\d{1,7}(?:\.\d{1,3})?)", re.IGNORECASE)
 """In what such a command prints to stderr: in how many seconds."""
 
@@ -238,10 +241,21 @@ def _signal_group(group: int, number: int) -> None:
 
 def _explain(code: int, stderr: bytes) -> str:
     what = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-    last = _last_line(stderr)
-    return f"{what}: {last}" if last else what
+    lines = _lines(stderr)
+    first, last = (_printable(lines[0]), _printable(lines[-1])) if lines else ("", "")
+    if first.startswith("Traceback") or first == last:
+        first = ""  # Python says it at the end
+    said = f"{first}{TO}{last}" if first else last
+    return f"{what}: {said}" if said else what
+
+
+def _lines(data: bytes) -> list[str]:
+    return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+
+
+def _printable(line: str) -> str:
+    return "".join(c for c in line.strip()[:500] if c.isprintable())
 
 
 def _last_line(data: bytes) -> str:
-    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-    return "".join(c for c in lines[-1].strip()[:500] if c.isprintable()) if lines else ""
+    return _printable(lines[-1]) if (lines := _lines(data)) else ""

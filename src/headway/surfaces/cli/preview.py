@@ -19,6 +19,16 @@ FEW = 20
 _ACTIONS = {"make": "", "restore": "put back", "reuse": "reused", "ask": "asks", "claim": "by claim", "wait": "waits"}
 
 
+BASIS = {
+    "history": "from their own history",
+    "similar": "from similar ones here",
+    "default": "by default",
+    "unknown": "not known",
+    "nothing": "nothing to make",
+}
+"""Where an estimate comes from."""
+
+
 def show_waves(preview: PlanPreview, screen: Screen, *, verbose: bool = False) -> None:
     """Wave by wave what would be made, how, and why."""
     goal = " ".join(preview.goal.split())
@@ -104,19 +114,12 @@ def _savings(preview: PlanPreview) -> str:
 
 def _basis(preview: PlanPreview) -> str:
     """Where the times come from."""
-    words_ = {
-        "history": "from their own history",
-        "similar": "from similar ones here",
-        "default": "by default",
-        "unknown": "not known",
-        "nothing": "nothing to make",
-    }
     counts: dict[str, int] = {}
     for item in preview.items.values():
         counts[item.estimate.basis] = counts.get(item.estimate.basis, 0) + 1
     if len(counts) == 1:
-        return words_[next(iter(counts))]
-    return ", ".join(f"{counts[basis]} {text}" for basis, text in words_.items() if basis in counts)
+        return BASIS[next(iter(counts))]
+    return ", ".join(f"{counts[basis]} {text}" for basis, text in BASIS.items() if basis in counts)
 
 
 def show_changes(changes: ChangeReport, preview: PlanPreview, screen: Screen) -> None:

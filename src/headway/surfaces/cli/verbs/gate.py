@@ -64,7 +64,8 @@ def run(args: Any, screen: Screen) -> int:
     for name, gate in found["gates"].items():
         screen.say(f"  {name} ({gate['kind']}): {gate['status']}")
         for said in gate["verdicts"]:
-            screen.say(f"    {said['verdict']} by {said['by']}: {' '.join(said['text'].split())[:100]}".rstrip(": "))
+            whose = f"its command, run by {said['by']}" if gate["kind"] == "check" else said["by"]
+            screen.say(f"    {said['verdict']} by {whose}: {' '.join(said['text'].split())[:100]}".rstrip(": "))
     for number, lack in enumerate(found["missing"]):
         screen.say(f"{'  and' if number else 'Next'}: {give(lack, same_plan(args))}")
     return 0

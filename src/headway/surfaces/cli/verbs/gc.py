@@ -20,9 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep older outputs this long (default: 30)",
     )
-    parser.add_argument(
-        "--outputs", action="store_true", help="also delete files of units and artifacts that the plan has no more"
-    )
+    parser.add_argument("--outputs", action="store_true", help="also delete files of units that the plan has no more")
     add_project(parser)
     add_json(parser)
 

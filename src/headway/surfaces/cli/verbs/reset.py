@@ -12,6 +12,7 @@ from typing import Any
 from headway.errors import UsageError
 from headway.projections.story import count
 from headway.surfaces.cli.options import add_json, add_plan, plan_of, project_of
+from headway.surfaces.cli.receipt import names
 from headway.surfaces.cli.screen import Screen
 from headway.work import Work
 
@@ -34,11 +35,16 @@ def run(args: Any, screen: Screen) -> int:
             hint=f"headway reset ID… for some of it, headway reset --all --plan-id {plan_id} for all",
             code="reset.what",
         )
+    skipped = project.show(plan_id).state.skipped
     ids, archived = Work(project).reset(plan_id, args.artifacts, reason=args.reason, archived=args.archive)
     status = project.show(plan_id).status
     screen.answer({"plan_id": plan_id, "status": status, "reset": ids, "archive": archived or None})
     if archived:
         screen.say(f"Archived in {archived}.")
+    withdrawn = [a for a in ids if a in skipped]
+    if withdrawn:
+        them = "It is" if len(withdrawn) == 1 else "They are"
+        screen.say(f"No longer skipped: {names(withdrawn)}. {them} to be made, too.")
     screen.say(
         f"Plan {plan_id} reset: {count(len(ids), 'artifact')} to make. What happened before stays in headway log."
     )

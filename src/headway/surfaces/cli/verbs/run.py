@@ -18,6 +18,7 @@ from headway.engine.result import Options
 from headway.surfaces.cli.hands import leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, same_plan
+from headway.surfaces.cli.receipt import names
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.watching import watching
 from headway.work import Meant, Work
@@ -102,6 +103,9 @@ def run(args: Any, screen: Screen) -> int:
     meant = work.taken_in(meant, take=args.take or "", variables=variables)
     if variables:
         screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
+    if meant.removed:
+        gone, left = [spec.id for spec in meant.removed], work.files_of(meant)
+        screen.note(f"No longer in the plan: {names(gone)}.{f' Their files stay: {names(left)}.' if left else ''}")
     if args.verbose and not screen.as_json:
         _analyse(work, meant, args, screen)
     asked = _Signals()
@@ -120,6 +124,7 @@ def run(args: Any, screen: Screen) -> int:
                 screen.style(f"{text}. headway plans show{same_plan(args)} shows it.", "yellow", err=True)
             ),
         )
+    result.gone[:0] = [spec.id for spec in meant.removed]
     screen.answer(result.to_dict())
     if args.plan_id and not args.plan and (file := work.changed_file(meant.plan_id)):
         screen.note(f"{file} has changed since it was taken in. Next: headway run --plan {shlex.quote(file)}")

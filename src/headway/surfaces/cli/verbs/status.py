@@ -37,10 +37,11 @@ def run(args: Any, screen: Screen) -> int:
     artifacts = document["artifacts"]
     done = document["progress"]
     as_of = f", as of event {document['seq']}" if args.at is not None else ""
+    skipped = sum(found["status"] == "skipped" for found in artifacts.values())
     screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
     screen.say(
         f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
-        f"{done['done']} of {done['total']} done{as_of}"
+        f"{done['done']} of {done['total']} done{f', {skipped} of them skipped' if skipped else ''}{as_of}"
     )
     open_ = still_open(document)
     plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
@@ -66,7 +67,9 @@ def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everyt
         lacks = found["missing"] if not found["error"] else []
         if found["blocked_by"] and not lacks:
             text = f"blocked by {found['blocked_by']}"
-        if in_hand(found):
+        if found["status"] == "skipped":
+            text = f"skipped: {found['skipped']}"
+        elif in_hand(found):
             text = held(found["claim"])
         elif lacks:
             text = f"waits: {lacks[0]['text']}: {lacks[0]['command']}"

@@ -52,6 +52,10 @@ def run(args: Any, screen: Screen) -> int:
 def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
     if found["freshness"] == "fresh":
+        if found["status"] == "skipped":
+            screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
+            screen.say(f"  headway reset {artifact_id} --reason …{where} has it made after all")
+            return
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
         if accepted := found["accepted"]:
             why = f" ({accepted['reason']})" if accepted["reason"] else ""
@@ -117,17 +121,18 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     """`first`: what to type before anything can be made."""
     from headway.engine.estimates import Span
     from headway.engine.preview import Total
-    from headway.surfaces.cli.preview import spanned, totalled
+    from headway.surfaces.cli.preview import BASIS, spanned, totalled
 
     command = f"headway run {artifact_id}{where}"
-    own = cost["own"]["ms"]
+    own, basis = cost["own"]["ms"], cost["own"]["basis"]
+    guess = "" if basis == "history" else f", {BASIS[basis]}"  # it was never made here: others were
     known = {
         "restore": "It is put back from its blob: that costs nothing.",
         "reuse": "It was made from the same things before: reusing it costs nothing.",
         "ask": "What stands at its path is yours to decide about.",
         "claim": "Whoever claims it makes it.",
         "wait": "",
-    }.get(cost["action"], f"Making it takes {spanned(Span(**own))}." if own else "")
+    }.get(cost["action"], f"Making it takes {spanned(Span(**own))}{guess}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
     more = f" With all that is stale before and behind it, {cost['artifacts']} at most: {totalled(total)}."
     said = f"{known}{more if cost['artifacts'] > 1 and cost['action'] != 'wait' else ''}"
