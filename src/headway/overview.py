@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headway.history.places import EnvironmentDag, WorkspaceDag
+    from headway.history.upper_shapes import EnvironmentDag, WorkspaceDag
 
 
 def environment_home() -> str:

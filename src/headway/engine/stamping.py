@@ -46,7 +46,7 @@ def leave(
     if identity is None or state.proposal is None:
         return False
     plan, made = identity
-    there = judge.abroad
+    there = judge.elsewhere
     if there is not None and there.leaves_the_project:  # too much over there would have to be named
         stamp.forget(home, plan)
         return False
