@@ -20,10 +20,11 @@ from headway.core.clipping import clip
 from headway.core.codec import digest
 from headway.core.events import ArtifactRemoved
 from headway.core.lifecycle import last_made, statuses
-from headway.core.plan import ArtifactSpec, Role
-from headway.core.state import State, Word
+from headway.core.plan import Role
+from headway.core.state import State
 from headway.desk.changes import new_artifact, patch_of
 from headway.desk.held import Held
+from headway.desk.told import listed, outlined, role_told, word_of
 from headway.desk.turns import LOOKED_BACK, as_said, attempts, who_goes_on
 from headway.engine.result import Options, Reporter
 from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
@@ -158,7 +159,7 @@ class Desk:
             "version": state.version,
             "constraints": [clip(text, 300) for text in state.settings.constraints[:20]],
         }
-        return page("artifacts", list(state.artifacts.values()), cursor, lambda s: _listed(s, status[s.id]), head)
+        return page("artifacts", list(state.artifacts.values()), cursor, lambda s: listed(s, status[s.id]), head)
 
     def _whole(self, work: Work, plan_id: str, state: State, artifact_id: str, status: str) -> dict[str, Any]:
         spec, note = state.artifacts[artifact_id], state.notes.get(artifact_id)
@@ -413,7 +414,7 @@ class Desk:
         if not verdict:
             finished = life.check(chosen, artifact, gate)
         else:
-            finished = life.verdict(chosen, artifact, gate, _word(verdict), text=text)
+            finished = life.verdict(chosen, artifact, gate, word_of(verdict), text=text)
         return fit({"plan_id": chosen, **msgspec.to_builtins(finished.to_dict())})
 
     def approve(self, plan_hash: str = "", note: str = "", plan_id: str = "") -> dict[str, Any]:
@@ -446,7 +447,7 @@ class Desk:
             drop=drop,
         )
         removed = [a for record in saved.events if isinstance(record.event, ArtifactRemoved) for a in record.event.ids]
-        found = {**self._shown(saved.execution.state), "outcome": saved.outcome}
+        found = {**outlined(saved.execution.state), "outcome": saved.outcome}
         return fit({**found, "removed": removed} if removed else found)
 
     def replan(
@@ -474,26 +475,26 @@ class Desk:
     ) -> dict[str, Any]:
         """One more artifact."""
         _, chosen = self._taken(plan_id)
-        return self._shown(
+        return outlined(
             self._planning().add(chosen, new_artifact(artifact, fields), after=after or None, reason=reason).state
         )
 
     def update(self, artifact: str, fields: Mapping[str, Any], reason: str, plan_id: str = "") -> dict[str, Any]:
         """An artifact is to be something else, in these fields."""
         _, chosen = self._taken(plan_id)
-        return self._shown(self._planning().edit(chosen, artifact, fields_of(artifact, fields), reason=reason).state)
+        return outlined(self._planning().edit(chosen, artifact, fields_of(artifact, fields), reason=reason).state)
 
     def remove(
         self, artifacts: Sequence[str], reason: str, unfinished: bool = False, plan_id: str = ""
     ) -> dict[str, Any]:
         """Artifacts leave the plan."""
         _, chosen = self._taken(plan_id)
-        return self._shown(self._planning().remove(chosen, artifacts, unfinished=unfinished, reason=reason).state)
+        return outlined(self._planning().remove(chosen, artifacts, unfinished=unfinished, reason=reason).state)
 
     def reorder(self, artifacts: Sequence[str], reason: str, after: str = "", plan_id: str = "") -> dict[str, Any]:
         """Artifacts stand behind another one, or first."""
         _, chosen = self._taken(plan_id)
-        return self._shown(self._planning().move(chosen, artifacts, after=after or None, reason=reason).state)
+        return outlined(self._planning().move(chosen, artifacts, after=after or None, reason=reason).state)
 
     def export(self, path: str, format: str = "checkpoint", plan_id: str = "") -> dict[str, Any]:
         """Write a checkpoint, or SPEC-0010's files, inside the project."""
@@ -506,7 +507,7 @@ class Desk:
     ) -> dict[str, Any]:
         """Take in a checkpoint, or SPEC-0010's files, from inside the project."""
         saved = self.project.import_plan(self._inside(path), plan_id=plan_id or None, replace=replace, format=format)
-        return {**self._shown(saved.execution.state), "outcome": saved.outcome}
+        return {**outlined(saved.execution.state), "outcome": saved.outcome}
 
     # Claims that follow the connection.
 
@@ -556,14 +557,6 @@ class Desk:
     def _planning(self) -> Planning:
         return Planning(self.project, by=self.by)
 
-    def _shown(self, state: State) -> dict[str, Any]:
-        return {
-            "plan_id": state.plan_id,
-            "version": state.version,
-            "artifacts": len(state.artifacts),
-            "status": state.status,
-        }
-
     def _inside(self, path: str) -> str:
         """A path of the project; others are not an agent's to read or write."""
         full = os.path.realpath(os.path.join(self.root, path)) if "\0" not in path else ""
@@ -576,33 +569,3 @@ class Desk:
                 code="path.outside",
             )
         return full
-
-
-def role_told(role: Role) -> dict[str, Any]:
-    """What whoever acts in a role is told of it: what it may use and where it stops is theirs to keep to."""
-    limits = {name: limit for name, limit in msgspec.to_builtins(role.limits).items() if limit is not None}
-    found = {"instructions": role.instructions, "tools": role.tools, "commands": role.commands, "limits": limits}
-    return {name: value for name, value in found.items() if value}
-
-
-def _listed(spec: ArtifactSpec, status: str) -> dict[str, Any]:
-    """An artifact in a list."""
-    found: dict[str, Any] = {
-        "id": spec.id,
-        "status": status,
-        "what": clip(spec.description or spec.contract, 200),
-        "requires": list(spec.requires[:20]),
-        "produces": list(spec.produces[:20]),
-        "agent": spec.agent,
-        "milestone": spec.milestone,
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def _word(verdict: str) -> Word:
-    words: dict[str, Word] = {"approve": "APPROVE", "reject": "REJECT", "concerns": "CONCERNS"}
-    if verdict.lower() not in words:
-        raise UsageError(
-            f"A verdict is not {clip(verdict, 40)!r}", hint="approve, reject or concerns", code="gate.verdict"
-        )
-    return words[verdict.lower()]
