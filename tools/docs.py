@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
+import headway
 from headway import errors
 from headway.core import events, plan, state
 from headway.core.lifecycle import ARTIFACT_ROWS, PLAN_ROWS, Row
@@ -29,7 +30,7 @@ from headway.surfaces.cli.main import VERBS, load_verb, overview, parser_of
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "headway"
-PAGES = ("states.md", "cli.md", "ledger.md", "errors.md", "plan-file.md", "architecture.md")
+PAGES = ("states.md", "cli.md", "ledger.md", "errors.md", "plan-file.md", "architecture.md", "python.md")
 BLOCK = re.compile(r"(<!-- generated: ([a-z]+)(?: ([a-z_-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -442,9 +443,21 @@ def _folder(folder: Path) -> str:
 
 def _purpose(path: Path) -> str:
     """The first sentence of a module's docstring."""
-    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return _first_sentence(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+
+
+def _first_sentence(doc: str) -> str:
     first = " ".join(doc.partition("\n\n")[0].split())
     return re.split(r"(?<=[.!?])\s", first, maxsplit=1)[0]
+
+
+# Python.
+
+
+def public_names() -> str:
+    """Everything that `headway` offers to importers."""
+    found = ((name, inspect.getdoc(getattr(headway, name)) or "") for name in headway.__all__)
+    return _table(("name", "what it is"), ((f"`{name}`", _first_sentence(doc)) for name, doc in found))
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -469,6 +482,7 @@ PARTS: dict[str, Callable[..., Any]] = {
     "problems": problem_table,
     "findings": finding_table,
     "modules": module_list,
+    "names": public_names,
 }
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headway.history.places import EnvironmentDag, WorkspaceDag
+    from headway.history.upper_shapes import EnvironmentDag, WorkspaceDag
 
 
 def environment_home() -> str:
@@ -25,7 +25,7 @@ def get_workspace_dag(path: str | os.PathLike[str]) -> WorkspaceDag:
 
 
 def refresh_workspace_index(path: str | os.PathLike[str]) -> WorkspaceDag:
-    """The same, kept in `.headway/dag/workspace-index.json`."""
+    """Look at the projects below a folder, and keep what was seen in `.headway/dag/workspace-index.json`."""
     from headway.history.workspace import Workspace
 
     workspace = Workspace(path)

@@ -16,7 +16,7 @@ from headway.core.decide import decide
 from headway.core.difference import compare_plans
 from headway.core.events import Record
 from headway.core.evolve import apply
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Approval, State
 from headway.engine.growth import foresee
@@ -80,7 +80,7 @@ class Planning:
         for event in events:
             state = apply(state, Record(seq, state.updated_at, self._by, event, hash_, hash_))
         after = SavedExecution(state, now.position).proposal
-        if not any(foreign_name(required) for spec in after.artifacts for required in spec.requires):
+        if not any(name_elsewhere(required) for spec in after.artifacts for required in spec.requires):
             return
         known = {(p.code, p.artifact, p.value) for p in self._project.check(now.proposal)}
         for problem in self._project.check(after):

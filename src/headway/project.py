@@ -154,7 +154,7 @@ class Project:
 
     def check(self, plan: PlanSpec) -> list[Problem]:
         """Everything that is wrong with a plan, by itself and beside the others of this project."""
-        from headway.engine.abroad import check_beside_others
+        from headway.engine.elsewhere import check_beside_others
 
         return check_beside_others(plan, plan.id or hash_goal(plan.goal), self.store)
 

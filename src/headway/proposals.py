@@ -31,7 +31,7 @@ def in_full(plan: PlanSpec, plan_id: str, store: PlanStore) -> PlanSpec:
     own = {spec.id for spec in plan.artifacts}
     if all(r in own for spec in plan.artifacts for r in spec.requires):
         return plan
-    from headway.engine.abroad import resolved
+    from headway.engine.elsewhere import resolved
 
     return resolved(plan, plan_id, store)[0]
 

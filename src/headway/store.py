@@ -20,7 +20,7 @@ from headway.core.commands import ImportPlan
 from headway.core.decide import decide
 from headway.core.events import Event, Record
 from headway.core.evolve import apply, replay
-from headway.core.ids import foreign_name, hash_goal, plan_id_problem
+from headway.core.ids import hash_goal, name_elsewhere, plan_id_problem
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
 from headway.disk import REAL, Disk
@@ -465,7 +465,7 @@ class PlanStore:
         for other in self.list_recent(None):
             artifacts = other.state.artifacts
             names = (r for spec in artifacts.values() for r in spec.requires if r not in artifacts)
-            for plan in {name[0] for r in names if (name := foreign_name(r)) is not None}:
+            for plan in {name[0] for r in names if (name := name_elsewhere(r)) is not None}:
                 found.setdefault(plan, []).append(other.plan_id)
         return found
 

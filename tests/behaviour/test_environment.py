@@ -12,8 +12,8 @@ import pytest
 from headway.errors import DamageError, FormatTooNew, UsageError
 from headway.history.cards import health
 from headway.history.environment import Environment
-from headway.history.shelf import GoalFacts
 from headway.history.workspace import Workspace
+from headway.history.workspace_cache import GoalFacts
 from tests.places import Land
 from tests.workshop import tree
 

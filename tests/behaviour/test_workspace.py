@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.errors import DamageError, FormatTooNew, NotFound, TryLater, UsageError
 from headway.files.identity import find_workspace
-from headway.history.places import WorkspaceDag
+from headway.history.upper_shapes import WorkspaceDag
 from headway.history.workspace import Workspace
 from headway.ledger.lock import FileLock
 from tests.places import Land
@@ -523,7 +523,7 @@ def test_a_folder_that_is_not_there_is_no_workspace(tmp_path: Path) -> None:
 
 def test_names_of_other_projects() -> None:
     """The way, the plan if it is named, and the artifact."""
-    assert foreign_name("../api:users:UserModel") == ("../api:users", "UserModel")
-    assert foreign_name("../../x/api:UserModel") == ("../../x/api", "UserModel")
-    assert foreign_name("../api:") is None
-    assert foreign_name("../api") is None
+    assert name_elsewhere("../api:users:UserModel") == ("../api:users", "UserModel")
+    assert name_elsewhere("../../x/api:UserModel") == ("../../x/api", "UserModel")
+    assert name_elsewhere("../api:") is None
+    assert name_elsewhere("../api") is None

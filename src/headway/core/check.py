@@ -16,7 +16,7 @@ import msgspec
 
 from headway.core import paths, placeholders
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import artifact_id_problem, foreign_name, plan_id_problem
+from headway.core.ids import artifact_id_problem, name_elsewhere, plan_id_problem
 from headway.core.nearest import Nearest
 from headway.core.pipelines import named_phase
 from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec, Retry, Value
@@ -195,7 +195,7 @@ def _check_requirements(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> It
         for required in spec.requires:
             if required == spec.id:
                 message, code, hint = "requires itself", "plan.self", "remove it from requires"
-            elif required not in specs and not (_is_of_a_pipeline(required, pipelines) or foreign_name(required)):
+            elif required not in specs and not (_is_of_a_pipeline(required, pipelines) or name_elsewhere(required)):
                 message, code = f"requires {required}, which is not in the plan", "plan.missing"
                 hint = nearest.hint(required)
             else:
@@ -349,8 +349,8 @@ def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Prob
 
 def _inputs(spec: ArtifactSpec) -> Collection[str]:
     """What `{inputs.X}` may name: requirements, and those of other plans also without the plan."""
-    foreign = [name[1] for r in spec.requires if (name := foreign_name(r)) is not None]
-    return {*spec.requires, *foreign} if foreign else spec.requires
+    elsewhere = [name[1] for r in spec.requires if (name := name_elsewhere(r)) is not None]
+    return {*spec.requires, *elsewhere} if elsewhere else spec.requires
 
 
 def _check_recipe(spec: ArtifactSpec) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from headway.core import conditions, items
 from headway.core.check import RANGES, Problem
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.nearest import Nearest
 from headway.core.paths import output_problem
 from headway.core.pipelines import NAME, Unit, all_id, expand, unit_problem, wildcard
@@ -131,7 +131,7 @@ def _check_requires(
         elif wildcard(name) is not None and name not in everyone:
             message = f"{where} requires {name}, which is no phase of a pipeline"
             yield _problem("plan.missing", pipeline, phase, message, "requires", Nearest(everyone).hint(name))
-        elif name not in artifacts and name not in everyone and foreign_name(name) is None:
+        elif name not in artifacts and name not in everyone and name_elsewhere(name) is None:
             message = f"{where} requires {name}, which is no artifact of the plan"
             hint = "a phase reads the phases before it; inputs: [a, b] names some of them"
             hint = hint if pipeline.phase(name) else Nearest(artifacts).hint(name)

@@ -25,7 +25,7 @@ def plan_id_problem(plan_id: str) -> str:
     return "a plan id starts with a letter or digit and has at most 64 of A-Z a-z 0-9 . _ -"
 
 
-def foreign_name(name: str) -> tuple[str, str] | None:
+def name_elsewhere(name: str) -> tuple[str, str] | None:
     """Plan and artifact of a requirement of another plan, `users:UserModel`; None for any other name.
 
     A plan of another project is named with the way there: `../api:users` of `../api:users:UserModel`; or by the way
@@ -43,7 +43,7 @@ def foreign_name(name: str) -> tuple[str, str] | None:
 
 
 def place_name(plan: str) -> tuple[str, str]:
-    """The way to another project, and the plan there, of what `foreign_name` calls a plan; each may be ""."""
+    """The way to another project, and the plan there, of what `name_elsewhere` calls a plan; each may be ""."""
     if not plan.startswith("../"):
         return "", plan
     way, _, inner = plan.partition(":")

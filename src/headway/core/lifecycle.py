@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.state import ArtifactStatus, Completion, PlanStatus, Run, State
 
 
@@ -168,7 +168,7 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
                 found[artifact_id] = "blocked"
                 queue.append(artifact_id)
 
-    block(a for a, names in graph.missing().items() if any(foreign_name(name) is None for name in names))
+    block(a for a, names in graph.missing().items() if any(name_elsewhere(name) is None for name in names))
     for artifact_id in queue:
         block(graph.dependents(artifact_id))
     return found

@@ -26,7 +26,7 @@ from headway.files.observe import EMPTY_TREE
 from headway.files.outputs import Outputs
 
 if TYPE_CHECKING:
-    from headway.engine.abroad import Abroad, Found
+    from headway.engine.elsewhere import Elsewhere, Found
     from headway.engine.stamping import Standing
 
 
@@ -44,11 +44,11 @@ class Judge:
         boot: str = "",
         forced: Collection[str] = (),
         functions: Mapping[str, Callable[..., Any]] | None = None,
-        abroad: Abroad | None = None,
+        elsewhere: Elsewhere | None = None,
         formerly: Formerly | None = None,
     ) -> None:
         self.state = state
-        self.abroad = abroad
+        self.elsewhere = elsewhere
         self.graph = ArtifactGraph.over(state.artifacts)
         self.shared = Shared(self.graph)
         self.outputs = outputs
@@ -98,8 +98,8 @@ class Judge:
         self._unfinished = unfinished(state)
         self.precedents.look_again()
         self.standing = None
-        if self.abroad is not None:
-            self.abroad.look_again()
+        if self.elsewhere is not None:
+            self.elsewhere.look_again()
 
     def grow(self, state: State, added: Sequence[ArtifactSpec], removed: Sequence[str], unit: Sequence[str]) -> None:
         """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
@@ -261,7 +261,7 @@ class Judge:
         self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
             recipe=recipe,
-            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts or self.elsewhere(r)},
+            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts or self.found_elsewhere(r)},
             sources={path: self.files.look(path) for path in sources} if sources else {},
             before={p: self._before(spec, p) for p in (*spec.modifies, *spec.reads)}
             if spec.modifies or spec.reads
@@ -272,7 +272,7 @@ class Judge:
 
     def content(self, artifact_id: str) -> str:
         """What dependents see of an artifact: of one that was skipped, its last output or nothing."""
-        if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
+        if artifact_id not in self.state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.content
         skip = self.state.skipped.get(artifact_id)
         return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
@@ -281,7 +281,7 @@ class Judge:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
         if artifact_id in self.state.made:
             return self.state.made[artifact_id].outputs
-        if artifact_id not in self.state.artifacts and (found := self.elsewhere(artifact_id)) is not None:
+        if artifact_id not in self.state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.outputs
         skip = self.state.skipped.get(artifact_id)
         done = self.state.completed.get(artifact_id) if skip is None else skip.last
@@ -304,19 +304,19 @@ class Judge:
         """Whether the content of a requirement is what is recorded: it is fresh, or only has to be put back."""
         reason = self.reasons.get(required)
         if reason is None:
-            found = self.elsewhere(required) if required not in self.state.artifacts else None
+            found = self.found_elsewhere(required) if required not in self.state.artifacts else None
             return found is None or not found.problem
         return reason.fresh or reason.code in RESTORABLE
 
-    def elsewhere(self, required: str) -> Found | None:
+    def found_elsewhere(self, required: str) -> Found | None:
         """What another plan has for a requirement; None if it is none of another plan's."""
-        return self.abroad.get(required) if self.abroad is not None and ":" in required else None
+        return self.elsewhere.get(required) if self.elsewhere is not None and ":" in required else None
 
     def unusable(self, artifact_id: str) -> Found | None:
         """The first requirement of another plan that cannot be used as it is."""
         for required in self.state.artifacts[artifact_id].requires:
             if required not in self.state.artifacts:
-                found = self.elsewhere(required)
+                found = self.found_elsewhere(required)
                 if found is not None and found.problem:
                     return found
         return None

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from headway.core.ids import foreign_name, place_name
+from headway.core.ids import name_elsewhere, place_name
 from headway.errors import HeadwayError
 from headway.files.blobs import Blobs
 from headway.files.identity import HOME, find_workspace, read_identity
@@ -19,7 +19,7 @@ from headway.store import PlanStore
 
 if TYPE_CHECKING:
     from headway.core.state import State
-    from headway.engine.abroad import Abroad
+    from headway.engine.elsewhere import Elsewhere
     from headway.engine.judge import Judge
 
 
@@ -69,7 +69,7 @@ def at(root: str, way: str) -> str:
 
 def seen_from(root: str, way: str, name: str) -> str:
     """A requirement of the project at the end of a way, as one's own project would name it."""
-    found = foreign_name(name)
+    found = name_elsewhere(name)
     if not way or found is None:
         return name
     onward, plan = place_name(found[0])
@@ -89,7 +89,7 @@ def owners(store: PlanStore, artifact: str) -> list[str]:
 
 
 def judge_of(
-    there: Neighbour, state: State, environ: Mapping[str, str], boot: str, beyond: Callable[[str], Abroad]
+    there: Neighbour, state: State, environ: Mapping[str, str], boot: str, beyond: Callable[[str], Elsewhere]
 ) -> Judge:
     """The judge of a plan of another project, by the files and the code of that project."""
     from headway.engine.formerly import Formerly
@@ -110,5 +110,5 @@ def judge_of(
         environ=environ,
         boot=boot,
         formerly=Formerly(there.store.folder(state.plan_id), state),
-        abroad=beyond(there.way),
+        elsewhere=beyond(there.way),
     )

@@ -18,9 +18,9 @@ from headway.core.lifecycle import unfinished
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
-from headway.engine.abroad import Abroad, check_beside_others
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of
+from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
 from headway.engine.growth import Growth, foresee
@@ -208,14 +208,14 @@ class Session:
                 boot=boot,
                 functions=own,
                 formerly=Formerly(self.store.folder(state.plan_id), state),
-                abroad=abroad,
+                elsewhere=elsewhere,
             )
 
         def neighbour_of(there: Neighbour, state: State) -> Judge:
-            return neighbours.judge_of(there, state, self.environ, boot, abroad.beyond)
+            return neighbours.judge_of(there, state, self.environ, boot, elsewhere.beyond)
 
-        abroad = Abroad(self.store, judge_of, neighbour_of)
-        outputs.borrowed = abroad.texts
+        elsewhere = Elsewhere(self.store, judge_of, neighbour_of)
+        outputs.borrowed = elsewhere.texts
         judge = judge_of(execution.state, functions)
         selected = selected_by(execution.state, options, judge.shared)
         judge.forced = forced_by(execution.state, options, selected)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headway.engine.judge import Judge
 
 TAIL = 36
+"""So much of the end of a ledger tells it from any other: the hash of its newest event."""
 PLAN_FILES = (".yaml", ".yml", ".json")
 CONFIGS = ("headway.toml", "pyproject.toml")
 
@@ -45,7 +46,7 @@ def leave(
     if identity is None or state.proposal is None:
         return False
     plan, made = identity
-    there = judge.abroad
+    there = judge.elsewhere
     if there is not None and there.leaves_the_project:  # too much over there would have to be named
         stamp.forget(home, plan)
         return False
@@ -55,6 +56,45 @@ def leave(
     if there is not None and [size for size, _ in list(ends.values())[1:]] != [there.sizes[p] for p in others]:
         return False  # another plan has moved since it was judged
     parts = [Part(judge, list(state.artifacts) if before is None else judge.order), *others.values()]
+    named = _named(judge, parts, root, environ, {} if made else {plan: state.proposal.source})
+    if named is None or position.hash.encode() not in ends[ledger][1]:
+        stamp.forget(home, plan)
+        return False
+    stamp.write(
+        home,
+        plan,
+        VERSION,
+        text=text,
+        document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
+        ledgers=[(os.path.relpath(path, root), *end) for path, end in ends.items()],
+        env=named.env,
+        files=named.files,
+        folders=named.folders,
+        absent=sorted(named.absent),
+        apart=named.apart,
+        built=made,
+    )
+    return True
+
+
+class Named(NamedTuple):
+    """What a stamp names: files as they are, folders by their listing, what is not there, and variables.
+
+    `apart`: those of the files that no artifact reads or leaves.
+    """
+
+    files: dict[str, tuple[int, int, int, int]]
+    folders: dict[str, tuple[int, int, int]]
+    absent: set[str]
+    apart: dict[str, str]
+    env: dict[str, str | None]
+
+
+def _named(
+    judge: Judge, parts: list[Part], root: str, environ: Mapping[str, str], proposal: dict[str, str]
+) -> Named | None:
+    """All that the verdict depended on; None if any of it is not, or may not be, what it was when it was judged."""
+    before = judge.standing
     folders = {name: found for part in parts for name, found in _folders(part, root).items()}
     absent = {path for part in parts for path in (*part.judge.absent_words(), *part.judge.code.absent)}
     absent |= {path for path in CONFIGS if not os.path.lexists(os.path.join(root, path))}
@@ -63,35 +103,17 @@ def leave(
     changed = any(map(_sources_changed, parts))
     absent |= {path for part in parts for path in part.judge.observer.broken}
     changed = changed or any(os.path.isfile(os.path.join(root, path)) for path in absent)
-    apart = {path: digest for part in parts for path, digest in _apart(part, root).items()}
-    if not made:
-        apart[plan] = state.proposal.source
-    named = {path: digest for part in parts for path, digest in _files(part).items()}
-    files = None if changed else _settled(judge, named | apart)
+    apart = {path: digest for part in parts for path, digest in _apart(part, root).items()} | proposal
+    read = {path: digest for part in parts for path, digest in _files(part).items()}
+    files = None if changed else _settled(judge, read | apart)
     texts = _texts(parts, root)
-    as_judged = position.hash.encode() in ends[ledger][1] and texts is not None
-    if files is None or not as_judged or not _is_all(judge, files):
-        stamp.forget(home, plan)
-        return False
+    if files is None or texts is None or not _is_all(judge, files):
+        return None
     env = {name: environ.get(name) for part in parts for name in _variables(part)}
     if before is not None:
         files, env = before.untouched | files, before.env | env
         apart |= dict.fromkeys(before.apart, "")
-    stamp.write(
-        home,
-        plan,
-        VERSION,
-        text=text,
-        document=msgspec.json.format(msgspec.json.encode(result.to_dict()), indent=2).decode(),
-        ledgers=[(os.path.relpath(path, root), *end) for path, end in ends.items()],
-        env=env,
-        files=files | (texts or {}),
-        folders=folders,
-        absent=sorted(absent),
-        apart=apart,
-        built=made,
-    )
-    return True
+    return Named(files | texts, folders, absent, apart, env)
 
 
 class Standing(NamedTuple):

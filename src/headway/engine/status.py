@@ -244,7 +244,7 @@ def _elsewhere(judged: Judged, artifact_id: str) -> dict[str, dict[str, str]]:
     found = {}
     for a in judged.judge.graph.below([artifact_id]):
         for required in judged.judge.graph[a].requires:
-            there = judged.judge.elsewhere(required) if required not in judged.judge.graph else None
+            there = judged.judge.found_elsewhere(required) if required not in judged.judge.graph else None
             if there is not None and there.problem:
                 found[required] = {"problem": there.problem, "command": there.command}
     return found

@@ -7,15 +7,15 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.errors import DamageError, HeadwayError
 from headway.files.blobs import Blobs
 from headway.files.identity import HOME, read_identity
 from headway.history.dag import Dag
-from headway.history.places import Card, Counts, Needed, Repeated, Spent
 from headway.history.shapes import DagIndex, GoalDetail, GoalEntry
-from headway.history.shelf import GoalFacts, Key
 from headway.history.survey import Facts, stat_of
+from headway.history.upper_shapes import Card, Counts, Needed, Repeated, Spent
+from headway.history.workspace_cache import GoalFacts, Key
 from headway.store import PlanStore
 
 REPEATED = 3
@@ -105,7 +105,7 @@ def facts_of(goal: GoalDetail, entry: GoalEntry) -> GoalFacts:
 
 def is_of_another_project(required: str) -> bool:
     """Whether a requirement leads out of its project."""
-    return required.startswith("../") and foreign_name(required) is not None
+    return required.startswith("../") and name_elsewhere(required) is not None
 
 
 def _fill(card: Card, index: DagIndex, goals: Goals) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from headway.errors import DamageError, FormatTooNew
 from headway.files.identity import HOME, WORKSPACE_INDEX
-from headway.history.places import VERSION, WorkspaceIndex
+from headway.history.upper_shapes import VERSION, WorkspaceIndex
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from bisect import bisect
 
 import msgspec
 
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.lifecycle import progress
 from headway.errors import HeadwayError
 from headway.history.goals import completed_at, goal_status, has_open_run, path_of, temporal_edge, title_of
@@ -20,7 +20,7 @@ def entry_of(goal: GoalDetail, *, gone: bool = False) -> GoalEntry:
     """The goal in the index."""
     own = {task.id for task in goal.tasks}
     outside = {r for task in goal.tasks for r in task.requires}.difference(own)
-    elsewhere = {name[0] for r in outside if (name := foreign_name(r)) is not None}
+    elsewhere = {name[0] for r in outside if (name := name_elsewhere(r)) is not None}
     return GoalEntry(
         id=goal.id,
         title=goal.title,

@@ -26,7 +26,10 @@ from headway.disk import REAL, make_folders, write_file
 from headway.errors import DamageError, HeadwayError, NotFound
 from headway.files.identity import HOME, WORKSPACE, WORKSPACE_INDEX
 from headway.history.documents import read_document
-from headway.history.places import (
+from headway.history.registry import Registry
+from headway.history.survey import SKIPPED, stat_of
+from headway.history.together import patterns_of
+from headway.history.upper_shapes import (
     VERSION,
     Card,
     Cost,
@@ -38,9 +41,6 @@ from headway.history.places import (
     WorkspaceIndex,
     WorkspaceSummary,
 )
-from headway.history.registry import Registry
-from headway.history.survey import SKIPPED, stat_of
-from headway.history.together import patterns_of
 from headway.history.workspace import Workspace
 from headway.ledger.recovery import now
 from headway.store import Notice, keep_quiet

@@ -17,9 +17,9 @@ from headway.files.identity import HOME, find_workspace
 from headway.history.cards import dag_of
 from headway.history.dag import Dag
 from headway.history.documents import read_index
-from headway.history.places import WorkspaceIndex
 from headway.history.search import Hit, Search
 from headway.history.shapes import GoalDetail
+from headway.history.upper_shapes import WorkspaceIndex
 
 LONGEST = 300
 GOALS = 5

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headway.core import events as ev
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion
 from headway.errors import HeadwayError, NotFound
@@ -52,7 +52,7 @@ class Graph:
 
     def place(self, node: str) -> Place | None:
         """The task that a node is."""
-        name = foreign_name(node)
+        name = name_elsewhere(node)
         goal = self.goal(name[0]) if name is not None else None
         if goal is None or name is None:
             return None

@@ -6,12 +6,12 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.places import Places, Said
-from headway.history.places import Card, CrossEdge, Pattern, SharedArtifact, UpperGoal
 from headway.history.relations import Link
 from headway.history.shapes import NodeStatus
-from headway.history.shelf import Key
+from headway.history.upper_shapes import Card, CrossEdge, Pattern, SharedArtifact, UpperGoal
+from headway.history.workspace_cache import Key
 
 EXAMPLES = 5
 
@@ -44,7 +44,7 @@ def edges_between(cards: dict[str, Card], links: list[Link]) -> Iterator[CrossEd
     for card in cards.values():
         for needed in card.needed:
             target = target_of(card.path, needed.required)
-            name = foreign_name(needed.required)
+            name = name_elsewhere(needed.required)
             if target in cards and name is not None:
                 goal = name[0].partition(":")[2]
                 source = f"{target}:{goal}:{name[1]}" if goal else f"{target}:{name[1]}"

@@ -30,7 +30,11 @@ from headway.files.identity import HOME, WORKSPACE, WORKSPACE_INDEX, make_home
 from headway.history.cards import Goals, dag_of, draw, keys_of, stamp_of
 from headway.history.documents import read_index
 from headway.history.folder import in_lines
-from headway.history.places import (
+from headway.history.registry import Registry
+from headway.history.relations import Link, overrule, relate
+from headway.history.survey import Facts, is_unchanged, revisit, stat_of, survey
+from headway.history.together import edges_between, goals_of, patterns_of, resolved, shared_artifact, target_of
+from headway.history.upper_shapes import (
     VERSION,
     Card,
     Gone,
@@ -40,11 +44,7 @@ from headway.history.places import (
     WorkspaceDag,
     WorkspaceIndex,
 )
-from headway.history.registry import Registry
-from headway.history.relations import Link, overrule, relate
-from headway.history.shelf import Key, Shelf
-from headway.history.survey import Facts, is_unchanged, revisit, stat_of, survey
-from headway.history.together import edges_between, goals_of, patterns_of, resolved, shared_artifact, target_of
+from headway.history.workspace_cache import Key, WorkspaceCache
 from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
 from headway.store import Notice, keep_quiet
@@ -125,9 +125,9 @@ class Workspace:
         found = again or survey(self.root, facts_of)
         stamp, said = list(self.registry.stamp()), self.registry.read()
         cards: dict[str, Card] = {}
-        with Shelf(self.home) as shelf:
+        with WorkspaceCache(self.home) as cache:
             changed: dict[str, dict[str, Key]] = {}
-            if base is not None and shelf.token() != base.kept:  # it is of another index, or gone
+            if base is not None and cache.token() != base.kept:  # it is of another index, or gone
                 self._seen, self._keys, known, kept = {}, {}, {}, ""
             for path, facts in found.projects.items():
                 card = known.get(path)
@@ -137,12 +137,12 @@ class Workspace:
                     or card.facts is not facts
                     or stamp_of(self._full(path)) != card.stamp
                 ):
-                    card, goals = draw(self._full(path), path, facts, self._goals(shelf, path))
+                    card, goals = draw(self._full(path), path, facts, self._goals(cache, path))
                     self._seen[path] = goals
                     changed[path] = keys_of(goals)
                 cards[path] = card
             gone = were - cards.keys()
-            shared, total = self._shared(base if known or not were else None, shelf, changed, gone)
+            shared, total = self._shared(base if known or not were else None, cache, changed, gone)
         self._keys.update(changed)
         for path in gone:
             self._seen.pop(path, None)
@@ -173,8 +173,8 @@ class Workspace:
     def _full(self, path: str) -> str:
         return os.path.join(self.root, path)
 
-    def _goals(self, shelf: Shelf, path: str) -> Goals:
-        return self._seen[path] if path in self._seen else shelf.goals(path)
+    def _goals(self, cache: WorkspaceCache, path: str) -> Goals:
+        return self._seen[path] if path in self._seen else cache.goals(path)
 
     def _own(self, base: WorkspaceIndex | None) -> tuple[Card | None, list[UpperGoal]]:
         """The workspace's own folder, where plans were run in it: their goals are goals of the workspace."""
@@ -232,12 +232,16 @@ class Workspace:
         return gone
 
     def _shared(
-        self, base: WorkspaceIndex | None, shelf: Shelf, changed: dict[str, dict[str, Key]], gone: Iterable[str]
+        self,
+        base: WorkspaceIndex | None,
+        cache: WorkspaceCache,
+        changed: dict[str, dict[str, Key]],
+        gone: Iterable[str],
     ) -> tuple[list[SharedArtifact], int]:
         """What several projects have: only what the changed ones have or had is looked up again."""
         first = base is None
         memory = {**self._keys, **changed}
-        was = {path: self._keys.get(path) or shelf.keys(path) for path in (*changed, *gone)}
+        was = {path: self._keys.get(path) or cache.keys(path) for path in (*changed, *gone)}
         touched = {key for path, keys in was.items() if path not in changed for key in keys}
         for path, keys in changed.items():
             touched |= {k for k in keys.keys() | was[path].keys() if keys.get(k) != was[path].get(k)}
@@ -249,7 +253,7 @@ class Workspace:
         owners: dict[str, dict[str, Key]] = {key: {} for key in touched}
         if not first:
             for key in touched:
-                owners[key] = {p: k for p, k in shelf.owners(key).items() if p not in memory and p not in away}
+                owners[key] = {p: k for p, k in cache.owners(key).items() if p not in memory and p not in away}
         for path, keys in memory.items():
             if path not in away:
                 for key in keys.keys() & touched if len(touched) < len(keys) else [k for k in keys if k in touched]:
@@ -282,7 +286,7 @@ class Workspace:
             return index
         index.kept = os.urandom(8).hex()
         gone = {c.path for c in before.projects} - {c.path for c in index.projects} if before else set()
-        if problem := Shelf(self.home).write(self._seen, self._keys, gone, index.kept):
+        if problem := WorkspaceCache(self.home).write(self._seen, self._keys, gone, index.kept):
             self._notice(f"What was seen could not be kept ({problem}): the next look takes longer")
             index.kept = ""
         else:

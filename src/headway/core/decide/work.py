@@ -9,7 +9,7 @@ from headway.core import events as ev
 from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
-from headway.core.ids import foreign_name
+from headway.core.ids import name_elsewhere
 from headway.core.lifecycle import allowed, is_done, last_made, recorded_status, stage_of
 from headway.core.state import Proposal, State
 
@@ -120,7 +120,7 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
         waiting = [
-            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_foreign(state, r)
+            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_elsewhere(state, r)
         ]
         if waiting:
             return Rejection(
@@ -136,9 +136,9 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
 
 
-def _is_foreign(state: State, required: str) -> bool:
+def _is_elsewhere(state: State, required: str) -> bool:
     """Another plan answers for it: whoever starts looks there."""
-    return required not in state.artifacts and foreign_name(required) is not None
+    return required not in state.artifacts and name_elsewhere(required) is not None
 
 
 def _newest(state: State, artifact_id: str) -> int:

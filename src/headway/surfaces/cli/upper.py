@@ -13,7 +13,7 @@ from headway.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
     from headway.history.environment import Environment
-    from headway.history.places import Card, EnvironmentDag, WorkspaceDag
+    from headway.history.upper_shapes import Card, EnvironmentDag, WorkspaceDag
     from headway.history.workspace import Workspace
 
 WIDTH, COLUMNS = 22, 3

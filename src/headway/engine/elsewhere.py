@@ -18,7 +18,7 @@ import msgspec
 from headway.core.check import Problem, check_plan
 from headway.core.fingerprint import NOTHING
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import foreign_name, place_name
+from headway.core.ids import name_elsewhere, place_name
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, State
 from headway.engine.neighbours import Neighbour, at, neighbour, owners, root_of, seen_from
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     command: str = ""
 
 
-class Abroad:
+class Elsewhere:
     """The other plans, as one judgement sees them."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Abroad:
     def get(self, name: str) -> Found | None:
         """What stands behind a name; None if it is none of another plan's."""
         known = self._found.get(name)
-        if known is None and foreign_name(name) is not None:
+        if known is None and name_elsewhere(name) is not None:
             full = self._full(name)
             if isinstance(full, Found):
                 self._found[name] = full
@@ -86,7 +86,7 @@ class Abroad:
             known = self._found[name]
         return known
 
-    def beyond(self, way: str) -> Abroad:
+    def beyond(self, way: str) -> Elsewhere:
         """The same as a plan of another project sees it."""
         return _Beyond(self, self._store, self._root, way)
 
@@ -142,7 +142,7 @@ class Abroad:
         return [
             f"{plan}:{r}" if r in judge.state.artifacts else seen_from(self._root, way, r)
             for r in (*spec.requires, *judge.shared.after(artifact))
-            if r in judge.state.artifacts or foreign_name(r) is not None
+            if r in judge.state.artifacts or name_elsewhere(r) is not None
         ]
 
     def _plan(self, plan: str) -> Judge | None:
@@ -226,16 +226,16 @@ class Abroad:
         )
 
 
-class _Beyond(Abroad):
+class _Beyond(Elsewhere):
     """What a plan of another project can have: its names mean something over there."""
 
-    def __init__(self, home: Abroad, store: PlanStore, root: str, way: str) -> None:
+    def __init__(self, home: Elsewhere, store: PlanStore, root: str, way: str) -> None:
         super().__init__(store, home._judge_of)
         self._home, self._from, self._way = home, root, way
 
     def get(self, name: str) -> Found | None:
         """What stands behind a name over there."""
-        return self._home.get(seen_from(self._from, self._way, name)) if foreign_name(name) is not None else None
+        return self._home.get(seen_from(self._from, self._way, name)) if name_elsewhere(name) is not None else None
 
 
 def _size(folder: str) -> int:
@@ -247,7 +247,7 @@ def _size(folder: str) -> int:
 
 def _split(node: str) -> tuple[str, str]:
     """Plan and artifact of a node."""
-    name = foreign_name(node)
+    name = name_elsewhere(node)
     assert name is not None, f"{node} names a plan"
     return name
 
@@ -259,9 +259,9 @@ def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, 
     """The plan with each plain name of another plan's artifact in full, and the names that could be of several."""
     own = {spec.id for spec in plan.artifacts}
     given = {r for spec in plan.artifacts for r in spec.requires if r not in own}
-    plain = {r for r in given if foreign_name(r) is None and r.strip()}
+    plain = {r for r in given if name_elsewhere(r) is None and r.strip()}
     having = _having(store, plan_id, plain) if plain else {}
-    having.update(_having_elsewhere(store, given))
+    having.update(_having_beyond(store, given))
     if not having:
         return plan, []
     full = {name: plans[0] for name, plans in having.items() if len(plans) == 1}
@@ -297,11 +297,11 @@ def _having(store: PlanStore, plan_id: str, plain: set[str]) -> dict[str, list[s
     return found
 
 
-def _having_elsewhere(store: PlanStore, given: set[str]) -> dict[str, list[str]]:
+def _having_beyond(store: PlanStore, given: set[str]) -> dict[str, list[str]]:
     """The same for names that give only the way to another project."""
     found: dict[str, list[str]] = {}
     for name in given:
-        parts = foreign_name(name)
+        parts = name_elsewhere(name)
         way, inner = place_name(parts[0]) if parts is not None else ("", "")
         if parts is None or not way or inner:
             continue
@@ -359,7 +359,7 @@ def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator
     phases = _phases(plan)
     for place, spec in {**own, **phases}.items():
         for r in spec.requires:
-            name = foreign_name(r) if r not in own else None
+            name = name_elsewhere(r) if r not in own else None
             if name is None:
                 continue
             what = "phase" if place in phases else "artifact"
@@ -417,7 +417,7 @@ def _cycles(own: dict[str, ArtifactSpec], starts: list[str], plan_id: str, store
         needs[node] = below = tuple(
             f"{plan}:{r}" if r in plans[plan] else seen_from(root, way, r)
             for r in names
-            if r in plans[plan] or foreign_name(r) is not None
+            if r in plans[plan] or name_elsewhere(r) is not None
         )
         queue += below
     for cycle in ArtifactGraph(ArtifactSpec(id=n, requires=below) for n, below in needs.items()).cycles():

@@ -53,14 +53,14 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(GoalFacts).decode
 
 
-class Shelf:
+class WorkspaceCache:
     """The cache of one workspace; without a folder for it, an empty one that forgets."""
 
     def __init__(self, home: str) -> None:
         self._path = os.path.join(home, "cache.sqlite")
         self._db: sqlite3.Connection | None = None
 
-    def __enter__(self) -> Shelf:
+    def __enter__(self) -> WorkspaceCache:
         if os.path.exists(self._path):
             try:
                 self._db = sqlite3.connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True, isolation_level=None)
