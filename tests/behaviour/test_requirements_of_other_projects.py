@@ -50,14 +50,15 @@ def test_what_another_project_made_is_an_input_like_any_other(land: Land) -> Non
     assert ran(land).made == []
 
 
-def test_a_change_over_there_makes_stale_here_what_it_touched(land: Land) -> None:
+def test_a_change_over_there_makes_stale_here_what_it_touched(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it was made again there; the same bytes make nothing here."""
+    monkeypatch.chdir(land.root)
     land.run("api", "users")
     ran(land)
     land.write("api/schema.sql", "v2\n")
     blocked = ran(land)
     assert blocked.blocked == {"page": "../api:users:UserModel", "site": "page"}
-    command = f"headway run UserModel --plan-id users --project {land.root / 'api'}"
+    command = "headway run UserModel --plan-id users --project api"
     assert blocked.elsewhere == {"../api:users:UserModel": command}
     land.run("api", "users")
     assert ran(land).made == ["page", "site"]
@@ -67,8 +68,9 @@ def test_a_change_over_there_makes_stale_here_what_it_touched(land: Land) -> Non
     assert ran(land).made == []
 
 
-def test_what_is_not_there_blocks_and_says_what_helps(land: Land) -> None:
+def test_what_is_not_there_blocks_and_says_what_helps(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """No project, nothing made yet, no such artifact, several plans with it: each in words, and nothing is written."""
+    monkeypatch.chdir(land.root)
     said = []
 
     def note() -> str:
@@ -90,8 +92,7 @@ def test_what_is_not_there_blocks_and_says_what_helps(land: Land) -> None:
     land.project("web").save_plan(str(land.root / "web/headway.json"))
     land.run("api", "users")
     assert ran(land).made == ["page", "site"]
-    api = land.root / "api"
-    assert said == [f"headway run --project {api}", "headway dag workspace", f"headway plans list --project {api}"]
+    assert said == ["headway run --project api", "headway dag workspace", "headway plans list --project api"]
 
 
 def test_a_name_that_several_plans_over_there_have_is_a_plan_problem(land: Land) -> None:
@@ -160,13 +161,14 @@ def test_a_way_may_lead_neither_out_of_the_workspace_nor_back(land: Land, requir
     assert [p.code for p in land.project("web").check(spec)] == ([code] if "web" in required else [])
 
 
-def test_who_claims_is_told_as_well(land: Land) -> None:
+def test_who_claims_is_told_as_well(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """`next` says what an artifact waits for in another project."""
+    monkeypatch.chdir(land.root)
     land.plan("web", page={"requires": ["../api:users:UserModel"], "run": ""})
     work = Work(land.project("web"))
     found = Life(work, by="test").next(work.meant(None, None))
     assert found.offers == []
-    assert f"headway run --project {land.root / 'api'}" in found.waiting["page"]
+    assert "headway run --project api" in found.waiting["page"]
 
 
 def test_the_workspace_shows_who_requires_what_of_whom(land: Land) -> None:

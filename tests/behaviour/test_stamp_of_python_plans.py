@@ -47,8 +47,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(root: Path, **environ: str) -> str:
-    """The script as a process of its own."""
-    env = {**os.environ, "STYLE": "plain", **environ}
+    """The script as a process of its own. Compiled files, which Python tells apart by seconds, would hide edits."""
+    env = {**os.environ, "STYLE": "plain", "PYTHONDONTWRITEBYTECODE": "1", **environ}
     done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=True, cwd=root, env=env)
     return done.stdout.strip()
 

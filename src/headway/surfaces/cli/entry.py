@@ -26,6 +26,8 @@ def _leave(out: str, err: str) -> int:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:  # nobody reads it any more; the interpreter says so in its own way
+    except BrokenPipeError:  # nobody reads it any more, which is no error
+        os._exit(0)
+    except OSError:  # it could not be said; the interpreter says so in its own way
         return 0
     os._exit(0)

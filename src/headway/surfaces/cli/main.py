@@ -73,7 +73,10 @@ def main(argv: list[str] | None = None) -> int:
     screen = Screen(as_json="--json" in words)
     try:
         with calmly():
-            return _dispatch(words, screen)
+            code = _dispatch(words, screen)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where somebody who no longer reads is no error
+        return code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
