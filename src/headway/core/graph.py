@@ -107,18 +107,24 @@ class ArtifactGraph:
         """
         if self._depths is not None:
             return self._depths
-        known = self._artifacts
-        waiting = {s.id: sum(map(known.__contains__, s.requires)) for s in known.values()}
-        depth = {artifact_id: 0 for artifact_id, count in waiting.items() if count == 0}
-        queue = list(depth)
-        for artifact_id in queue:
-            below = depth[artifact_id] + 1
-            for dependent in self.dependents(artifact_id):
-                waiting[dependent] -= 1
-                if waiting[dependent] == 0:
-                    depth[dependent] = below
-                    queue.append(dependent)
-        self._depths = {artifact_id: depth[artifact_id] for artifact_id in queue}
+        ids = list(self._artifacts)
+        place = {artifact_id: n for n, artifact_id in enumerate(ids)}
+        waiting, depth = [0] * len(ids), [0] * len(ids)
+        followers: list[list[int]] = [[] for _ in ids]  # numbers: a large graph is walked faster by them than by names
+        for n, spec in enumerate(self._artifacts.values()):
+            for required in spec.requires:
+                if (needed := place.get(required)) is not None:
+                    waiting[n] += 1
+                    followers[needed].append(n)
+        queue = [n for n, count in enumerate(waiting) if count == 0]
+        for n in queue:
+            below = depth[n] + 1
+            for follower in followers[n]:
+                waiting[follower] -= 1
+                if waiting[follower] == 0:
+                    depth[follower] = below
+                    queue.append(follower)
+        self._depths = {ids[n]: depth[n] for n in queue}
         return self._depths
 
     def depth(self, artifact_id: str) -> int:
