@@ -133,6 +133,7 @@ def _headway(setting: Setting, units: list[str], phases: tuple[str, ...]) -> Pat
         },
     }
     plan = {"id": "units", "goal": "Many units", "pipelines": {"scene": pipeline}}
+    (folder / "headway.toml").write_text("", encoding="utf-8")
     (folder / "headway.json").write_text(json.dumps(plan), encoding="utf-8")
     (folder / "tasks.py").write_text(FUNCTION, encoding="utf-8")
     return folder
