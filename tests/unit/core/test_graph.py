@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -290,3 +293,41 @@ def test_any_graph_survives_being_saved(edges: Edges) -> None:
     it = graph(edges)
 
     assert ArtifactGraph.from_dict(json.loads(json.dumps(it.to_dict()))) == it
+
+
+def _lines_run(work: Callable[[], object]) -> int:
+    """How many lines of the graph's own code a piece of work takes: unlike time, the same on every machine."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.endswith("core/graph.py"):
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_ten_times_the_artifacts_take_ten_times_the_work() -> None:
+    """Building, sorting, waves, what is above and below: nothing is looked at once for every other artifact."""
+
+    def work(count: int) -> int:
+        edges = {f"a{n}": [f"a{n - back}" for back in (1, 7, 50) if n >= back] for n in range(count)}
+
+        def walk() -> None:
+            found = graph(edges)
+            found.execution_waves()
+            found.topological_sort()
+            found.above(["a0"])
+            found.below([f"a{count - 1}"])
+
+        return _lines_run(walk)
+
+    assert work(5000) <= 10.1 * work(500)
