@@ -6,6 +6,7 @@ To do on the next format change: nothing so far.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import msgspec
@@ -222,10 +223,9 @@ class ArtifactStarted(Event):
     run: str = ""
 
 
-class ArtifactCompleted(Event):
-    """An artifact was made, restored by reuse, or taken over from elsewhere, and verified."""
+class Came(Event):
+    """What is said of an artifact whose bytes are there, whether it is complete or waits for its gates."""
 
-    type = "artifact_completed"
     id: str
     token: int = 0
     outputs: tuple[Output, ...] = ()
@@ -247,30 +247,19 @@ class ArtifactCompleted(Event):
     """The blob of the prompt that it was made with."""
 
 
-class ArtifactMade(Event):
+class ArtifactCompleted(Came):
+    """An artifact was made, restored by reuse, or taken over from elsewhere, and verified."""
+
+    type = "artifact_completed"
+
+
+class ArtifactMade(Came):
     """An artifact was made, or taken over, and not all of its gates have been passed: its bytes are safe, and it waits.
 
     It holds no claim. Of an artifact that was complete before: a gate was added.
     """
 
     type = "artifact_made"
-    id: str
-    token: int = 0
-    outputs: tuple[Output, ...] = ()
-    fp: Fingerprint = Fingerprint()
-    how: How = "made"
-    ms: int = 0
-    verified: bool = False
-    external: bool = False
-    tier: str = ""
-    note: str = ""
-    wrote: tuple[str, ...] = ()
-    stdout: str = ""
-    stderr: str = ""
-    attempts: int = 1
-    integrates: dict[str, tuple[str, ...]] = {}
-    by: str = ""
-    prompt: str = ""
 
 
 class GateRecorded(Event):
@@ -533,7 +522,15 @@ class First(Event):
     format: int
 
 
-EVENTS: dict[str, type[Event]] = {cls.type: cls for cls in Event.__subclasses__() if cls not in (Unknown, First)}
+def _kinds(base: type[Event]) -> Iterator[type[Event]]:
+    """All events of a kind that have a name."""
+    for cls in base.__subclasses__():
+        if cls.type and cls is not Unknown:
+            yield cls
+        yield from _kinds(cls)
+
+
+EVENTS: dict[str, type[Event]] = {cls.type: cls for cls in _kinds(Event)}
 Genesis = PlanCreated | PlanRebuilt | PlanImported | LedgerRotated
 """What the first line of a ledger can be: each carries format version, plan id and project id."""
 

@@ -31,39 +31,34 @@ class WorkspaceCreated(First):
     workspace_id: str
 
 
-class LinkConfirmed(Event):
+class LinkSaid(Event, kw_only=True):
+    """What is said of two projects, each by its path and, where it has one, by its id, which a move leaves as it is."""
+
+    source: str
+    target: str
+    source_id: str = ""
+    target_id: str = ""
+    reason: str = ""
+
+
+class LinkConfirmed(LinkSaid, kw_only=True):
     """Somebody says that a relation that was found is one."""
 
     type = "link_confirmed"
-    source: str
-    target: str
     relationship: Relationship
-    source_id: str = ""
-    target_id: str = ""
-    reason: str = ""
 
 
-class LinkAdded(Event):
+class LinkAdded(LinkSaid, kw_only=True):
     """Somebody says how two projects are related, whatever can be found."""
 
     type = "link_added"
-    source: str
-    target: str
     relationship: Relationship
-    source_id: str = ""
-    target_id: str = ""
-    reason: str = ""
 
 
-class LinkRemoved(Event):
+class LinkRemoved(LinkSaid, kw_only=True):
     """Somebody says that two projects are not related like that: it is not found again either."""
 
     type = "link_removed"
-    source: str
-    target: str
-    source_id: str = ""
-    target_id: str = ""
-    reason: str = ""
 
 
 class WorkspaceGoalSet(Event):
@@ -175,7 +170,7 @@ def fold(places: Places, record: Record) -> None:
             places.id = event.workspace_id
         case EnvironmentCreated():
             places.id = event.user_id
-        case LinkConfirmed() | LinkAdded() | LinkRemoved():
+        case LinkSaid():
             said = _said(event)
             places.said.pop(_pair(event), None)  # the newest stands last
             places.said[_pair(event)] = msgspec.structs.replace(said, by=by, at=ts)
@@ -200,10 +195,10 @@ def allow(places: Places, event: Event) -> Event | Rejection | None:
         message = f"A text of more than {LONGEST} characters"
         return Rejection(kind="usage", code="place.long", message=message, hint="say it shorter")
     match event:
-        case LinkConfirmed() | LinkAdded() | LinkRemoved() if event.source == event.target:
+        case LinkSaid() if event.source == event.target:
             message = f"{event.source} cannot be related to itself"
             return Rejection(kind="usage", code="link.itself", message=message, hint="name two projects")
-        case LinkConfirmed() | LinkAdded() | LinkRemoved():
+        case LinkSaid():
             known = places.said.get(_pair(event))
             return None if known is not None and msgspec.structs.replace(known, by="", at="") == _said(event) else event
         case WorkspaceGoalSet():
@@ -228,17 +223,17 @@ def _goal(places: Places, event: WorkspaceGoalSet) -> Event | Rejection | None:
     return None if known is not None and (known.title, known.parts) == (event.title, event.parts) else event
 
 
-def _pair(event: LinkConfirmed | LinkAdded | LinkRemoved) -> tuple[str, str]:
+def _pair(event: LinkSaid) -> tuple[str, str]:
     return event.source_id or event.source, event.target_id or event.target
 
 
-def _said(event: LinkConfirmed | LinkAdded | LinkRemoved) -> Said:
+def _said(event: LinkSaid) -> Said:
     return Said(
         source=event.source,
         target=event.target,
         source_id=event.source_id,
         target_id=event.target_id,
-        relationship="dependency" if isinstance(event, LinkRemoved) else event.relationship,
+        relationship=event.relationship if isinstance(event, LinkConfirmed | LinkAdded) else "dependency",
         confirmed=isinstance(event, LinkConfirmed),
         removed=isinstance(event, LinkRemoved),
         reason=event.reason,
