@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from headway.core.events import ArtifactCompleted, ArtifactMade, EditPreserved, OutputAccepted
+from headway.core.events import Came, EditPreserved, OutputAccepted
 from headway.core.state import Output, Position, State
 from headway.disk import REAL, Disk
 from headway.engine.gc import blobs_of
@@ -184,7 +184,7 @@ class Doctor:
         edits: list[str] = []
         for record in folder.history():
             event = record.event
-            if isinstance(event, ArtifactCompleted | ArtifactMade | OutputAccepted):
+            if isinstance(event, Came | OutputAccepted):
                 own[event.id] = record.seq
             elif isinstance(event, EditPreserved) and self._lacks(event.outputs):
                 edits.append(f"event {record.seq} ({', '.join(output.path for output in event.outputs)})")

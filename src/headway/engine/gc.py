@@ -57,9 +57,7 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
 def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str]:
     event = record.event
     recent = record.ts >= since
-    if isinstance(event, ev.EditPreserved) or (
-        recent and isinstance(event, ev.ArtifactCompleted | ev.ArtifactMade | ev.OutputAccepted)
-    ):
+    if isinstance(event, ev.EditPreserved) or (recent and isinstance(event, ev.Came | ev.OutputAccepted)):
         yield from blobs_of(event.outputs, blobs)
         yield getattr(event, "prompt", "")
     elif recent and isinstance(event, ev.ProposalTaken):

@@ -62,7 +62,7 @@ def started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
     state.status = plan_after(state.status, event.type)
 
 
-def completed(state: State, event: ev.ArtifactCompleted | ev.ArtifactMade, record: ev.Record) -> None:
+def completed(state: State, event: ev.Came, record: ev.Record) -> None:
     completion = Completion(
         seq=record.seq,
         at=record.ts,
