@@ -9,14 +9,16 @@ import marshal
 import os
 import sys
 import zlib
-from _operator import attrgetter, eq  # what operator offers, without the time to import it
+from _operator import attrgetter  # what operator offers, without the time to import it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-FORMAT = 6
+FORMAT = 7
+LOT = 100
+"""So many files are compared at a time: few enough that what is made of them is still at hand to be made again."""
 MANY = 4000
 """With so many files, looking at them by two is worth a process."""
 
@@ -97,7 +99,7 @@ def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str
         return None
     text, document, world, _ = stamp
     os.chdir(root)
-    if not _stands(world, ""):
+    if not _stands(world):
         return None
     return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
@@ -106,7 +108,7 @@ def still_holds(root: str, plan: str, version: str, environ: "Mapping[str, str]"
     """Whether a plan that Python code has built just so is known to have nothing to do."""
     try:
         stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
-        return stamp is not None and _stands(stamp[2], f"{root}/")
+        return stamp is not None and _stands(stamp[2], root)
     except (OSError, ValueError, EOFError, TypeError):
         return False
 
@@ -121,13 +123,14 @@ def changes(
             return None
     except (OSError, ValueError, EOFError, TypeError):
         return None
-    ledgers, paths, stats, folders, folder_stats, absent, apart = stamp[2]
-    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if stat_at(f"{root}/{path}") != known)
+    ledgers, lots, folders, folder_stats, absent, apart = stamp[2]
+    files = {path: found for lot in lots for path, found in _opened(lot)}
+    changed = frozenset(path for path, known in files.items() if stat_at(f"{root}/{path}") != known)
     if changed.intersection(apart):
         return None
     return changed, {
         "ledgers": ledgers,
-        "files": dict(zip(paths, stats, strict=True)),
+        "files": files,
         "folders": dict(zip(folders, folder_stats, strict=True)),
         "absent": absent,
         "env": dict(stamp[3]),
@@ -165,19 +168,25 @@ def _at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
-    """Whether files, folders and ledgers are what they were; paths begin with `prefix`."""
-    if not _surroundings_stand(world, prefix):
+def _stands(world: "tuple[Any, ...]", root: str = "") -> bool:
+    """Whether files, folders and ledgers are what they were, there or here."""
+    if not _surroundings_stand(world, f"{root}/" if root else ""):
         return False
-    _, paths, stats, *_ = world
-    if prefix:
-        return _same([prefix + path for path in paths], stats)
-    return _same(paths, stats) if len(paths) < MANY else _same_by_two(paths, stats)
+    lots = world[1]
+    if not root:
+        return _same(lots, os.lstat) if len(lots) * LOT < MANY else _same_by_two(lots)
+    from functools import partial  # whoever builds a plan in Python has it
+
+    folder = os.open(root, os.O_RDONLY)
+    try:
+        return _same(lots, partial(os.lstat, dir_fd=folder))
+    finally:
+        os.close(folder)
 
 
 def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
     """Whether all but the files is what it was: ledgers, folders, and what must not exist."""
-    ledgers, _, _, folders, folder_stats, absent, _ = world
+    ledgers, _, folders, folder_stats, absent, _ = world
     for path, size, tail in ledgers:
         with open(prefix + path, "rb", opener=_at_once) as file:
             if file.seek(0, 2) != size:
@@ -192,23 +201,42 @@ def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
     return not any(os.path.isfile(prefix + path) for path in absent)
 
 
-def _same(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:
+def _lots(files: "Mapping[str, tuple[int, int, int, int]]") -> "Iterator[tuple[bytes, bytes]]":
+    """Files as they are looked at: paths as the system takes them, and stats as they are compared, all in one."""
+    known = list(files.items())
+    for start in range(0, len(known), LOT):
+        paths, stats = zip(*known[start : start + LOT], strict=True)
+        yield b"\0".join(map(os.fsencode, paths)), _packed(stats)
+
+
+def _packed(stats: "Iterable[tuple[int, ...]]") -> bytes:
+    """Stats as bytes, the same for the same stats: later versions of the format mark what is referred to twice."""
+    return marshal.dumps(list(stats), 2)
+
+
+def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, int, int]]]":
+    """The files of a lot, one by one."""
+    paths, stats = lot
+    return zip(map(os.fsdecode, paths.split(b"\0")), marshal.loads(stats), strict=True)  # noqa: S302  # as above
+
+
+def _same(lots: "Sequence[tuple[bytes, bytes]]", lstat: "Callable[[bytes], os.stat_result]") -> bool:
     """Whether these files have these stats."""
-    return all(map(eq, map(_stat_of, map(os.lstat, paths)), stats))
+    return all(_packed(map(_stat_of, map(lstat, paths.split(b"\0")))) == stats for paths, stats in lots)
 
 
-def _same_by_two(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:
-    """The same for many files: a child looks at every other one. For a process without threads."""
+def _same_by_two(lots: "Sequence[tuple[bytes, bytes]]") -> bool:
+    """The same for many files: a child looks at every other lot. For a process without threads."""
     child = os.fork()
     if not child:
         same = False
         try:
-            same = _same(paths[1::2], stats[1::2])
+            same = _same(lots[1::2], os.lstat)
         finally:
             os._exit(0 if same else 1)
     same = False
     try:
-        same = _same(paths[::2], stats[::2])
+        same = _same(lots[::2], os.lstat)
     finally:
         _, status = os.waitpid(child, 0)
     return same and status == 0
@@ -250,8 +278,7 @@ def write(
     """
     world = (
         tuple(ledgers),
-        tuple(files),
-        tuple(files.values()),
+        tuple(_lots(files)),
         tuple(folders),
         tuple(folders.values()),
         tuple(absent),
