@@ -104,13 +104,37 @@ def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str
     return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
 
-def still_holds(root: str, plan: str, version: str, environ: "Mapping[str, str]", *, built: str) -> bool:
-    """Whether a plan that Python code has built just so is known to have nothing to do."""
+def at_rest(
+    root: str, plan_id: str, version: str, environ: "Mapping[str, str]", *, built: str
+) -> "tuple[str, str] | None":
+    """What a run of a plan says, in words and as JSON, if Python code has built just what is known to have nothing to
+    do; None if that is not known.
+    """
+    if not built:
+        return None
     try:
-        stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
-        return stamp is not None and _stands(stamp[2], root)
+        stamp = _read(f"{root}/{HOME}", name_of(plan_id), _head(version, built), environ)
+        return stamp[:2] if stamp is not None and _stands(stamp[2], root) else None
     except (OSError, ValueError, EOFError, TypeError):
-        return False
+        return None
+
+
+def name_of(plan_id: str) -> str:
+    """The name of the stamp for a plan that Python code builds, whoever runs that code."""
+    return f"python#{plan_id}"
+
+
+def built(source: str, specs: "Iterable[Any]", functions: "Mapping[str, Callable[..., Any]]") -> str:
+    """What Python code has built: the plan, and its functions by their code; "" if that cannot be told."""
+    if any(spec.make.startswith("live:") and not spec.version for spec in specs):
+        return ""
+    codes = {getattr(function, "__code__", None) for function in set(functions.values())}
+    if None in codes:
+        return ""
+    from hashlib import sha256  # whoever builds a plan in Python has it
+
+    parts = sorted((code.co_filename, code.co_firstlineno, marshal.dumps(code)) for code in codes if code is not None)
+    return sha256(repr((source, parts)).encode()).hexdigest()
 
 
 def changes(
@@ -154,7 +178,7 @@ def _read(
     is another's.
     """
     with open(path_of(home, plan), "rb", opener=_at_once) as file:
-        data = file.read()
+        data = memoryview(file.read())
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         return None
     about, text, document, env, world = marshal.loads(data[4:])  # noqa: S302  # ours, by its checksum
@@ -175,7 +199,7 @@ def _stands(world: "tuple[Any, ...]", root: str = "") -> bool:
     lots = world[1]
     if not root:
         return _same(lots, os.lstat) if len(lots) * LOT < MANY else _same_by_two(lots)
-    from functools import partial  # whoever builds a plan in Python has it
+    from functools import partial  # as above
 
     folder = os.open(root, os.O_RDONLY)
     try:

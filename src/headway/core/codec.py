@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -46,13 +47,15 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _envelope = msgspec.json.Decoder(Envelope).decode
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {name: msgspec.json.Decoder(cls) for name, cls in EVENTS.items()}
-_state = msgspec.json.Decoder(State).decode
+_known: dict[str, type[Event]] = dict(EVENTS)
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+"""Made when an event of the kind is first met: all of them take longer than most commands do."""
 
 
 def know(events: Iterable[type[Event]]) -> None:
     """Learn events of ledgers that are no plan's: whoever keeps such a ledger says so before it is read."""
-    _decoders.update((event.type, msgspec.json.Decoder(event)) for event in events if event.type not in _decoders)
+    for event in events:
+        _known.setdefault(event.type, event)
 
 
 def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
@@ -95,7 +98,7 @@ def link(line: bytes) -> str:
 def decode(line: bytes) -> Record:
     """A verified line as a record. Whatever this version does not know is a version error, never damage."""
     envelope = _open(line)
-    decoder = _decoders.get(envelope.type)
+    decoder = _decoders.get(envelope.type) or _decoder(envelope.type)
     event: Event
     if decoder is None:
         if not envelope.opt:
@@ -111,6 +114,12 @@ def decode(line: bytes) -> Record:
         if isinstance(event, First) and event.format > event.known:
             raise _too_new(envelope.seq, f"format {event.format}")
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
+
+
+def _decoder(name: str) -> msgspec.json.Decoder[Any] | None:
+    """What reads an event of this kind; None for one that this version does not know."""
+    kind = _known.get(name)
+    return _decoders.setdefault(name, msgspec.json.Decoder(kind)) if kind is not None else None
 
 
 def peek(line: bytes) -> tuple[int, str]:
@@ -142,10 +151,15 @@ def encode_state(state: State) -> bytes:
     return _encode(state)
 
 
+@cache
+def _state() -> msgspec.json.Decoder[State]:
+    return msgspec.json.Decoder(State)
+
+
 def decode_state(data: bytes | msgspec.Raw) -> State:
     """Read back what `encode_state` wrote."""
     try:
-        return _state(data)
+        return _state().decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _too_new(0, f"shape of a state: {error}") from error
 
