@@ -125,11 +125,11 @@ class Plan:
         **keys: Any,
     ) -> str:
         """Add an artifact; its id."""
-        if id in self._artifacts:
-            if not _is_typed_again(self._functions.get(id), make):
-                raise UsageError(f"Artifact {id} is there already", hint=ANOTHER.format("id"), code="plan.duplicate")
-            del self._functions[id]
+        if id in self._artifacts and not _is_typed_again(self._functions.get(id), make):
+            raise UsageError(f"Artifact {id} is there already", hint=ANOTHER.format("id"), code="plan.duplicate")
         given: dict[str, Any] = {"id": id}  # and what is said of it: there may be many, and most say little
+        if run != "":
+            given["run"] = run
         function: Callable[..., Any] | None = None
         if callable(make):
             function, plain = make, True
@@ -138,8 +138,6 @@ class Plan:
             given["make"] = self._reference(make, odd=not plain)
         elif make != "":
             given["make"] = make
-        if run != "":
-            given["run"] = run
         if args:
             given["args"] = _encodable(id, args)
         if requires != ():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.stamp import nothing_to_do
+from headway.stamp import LOT, MANY, nothing_to_do
 from headway.version import VERSION
 
 PLAN = """\
@@ -89,6 +89,44 @@ def test_a_stamp_says_what_the_full_judgement_says(project: Path) -> None:
     assert run() == by_stamp
     shutil.rmtree(project / ".headway/stamps")
     assert run("--json") == by_stamp_json
+
+
+ASKED = (
+    "from headway.stamp import nothing_to_do; from headway.version import VERSION; known = nothing_to_do([], VERSION)"
+)
+
+
+def test_of_many_files_each_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are compared by the hundred, and by two processes: a touched one is seen wherever it stands."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "many").mkdir()
+    paths = [tmp_path / f"many/{number:05}.txt" for number in range(MANY + 1)]
+    for path in paths:
+        path.touch()
+    plan = (
+        "id: many\ngoal: Count\nartifacts:\n  count: {sources: ['many/*'], produces: n, run: 'ls many | wc -l > n'}\n"
+    )
+    (tmp_path / "headway.yaml").write_text(plan)
+
+    def known() -> str:
+        words = [sys.executable, "-c", f"{ASKED}; print(known is not None)"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert "1 made" in run()
+    for place in (0, LOT, MANY):
+        assert known() == "True"
+        os.utime(paths[place], ns=(1, 1))
+        assert known() == "False"
+        assert "Nothing to do" in run()
+
+
+def test_what_has_nothing_to_do_loads_no_more_than_it_needs(project: Path) -> None:
+    """Start-up is most of it: neither what makes plans nor what most programs import."""
+    code = f"import sys; before = set(sys.modules); import headway.surfaces.cli.entry; {ASKED}; assert known"
+    words = [sys.executable, "-c", f"{code}; print(*sorted(set(sys.modules) - before - {{'zlib', '_operator'}}))"]
+    loaded = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    ours = ("stamp", "surfaces", "surfaces.cli", "surfaces.cli.entry", "version")
+    assert loaded == ["headway", *(f"headway.{name}" for name in ours)]
 
 
 def add_under_glob(root: Path) -> None:
