@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FORMAT = 7
 LOT = 100
 """So many files are compared at a time: few enough that what is made of them is still at hand to be made again."""
-MANY = 4000
-"""With so many files, looking at them by two is worth a process."""
+MANY = 20_000
+"""With so many files, looking at them by two is worth a process, also where the other core is busy."""
 
 _stat_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 HOME = ".headway"
