@@ -143,6 +143,28 @@ def test_a_workspace_that_is_gone_is_said_and_comes_back(land: Land, machine: En
     assert len(machine.overview().projects) == 2
 
 
+def test_a_workspace_that_cannot_be_refreshed_spoils_no_other(land: Land, tmp_path: Path) -> None:
+    """It is said, and the rest is refreshed: what was registered is never answered with the trouble of another."""
+    heard: list[str] = []
+    machine = Environment(tmp_path / "home/.headway", by="test", notice=heard.append)
+    spoiled = Land(tmp_path / "spoiled")
+    spoiled.python("lib")
+    spoiled.workspace.set_goal("one", "One")
+    machine.register(str(spoiled.root))
+    (spoiled.root / ".headway/workspace/ledger.jsonl").write_bytes(b"")
+    foreign = Land(tmp_path / "foreign")
+    foreign.python("lib")
+    foreign.write(".headway", "a file stands where its home would be")
+    machine.register(str(foreign.root))
+    found = machine.register(str(land.root))
+    assert [w.project_count for w in found.workspaces] == [0, 1, 2]
+    assert found.notes == [f"{spoiled.root} The ledger has lost its beginning"]
+    assert f"{spoiled.root} was not refreshed: The ledger has lost its beginning" in heard
+    assert any(line.startswith(f"{foreign.root} was not refreshed: ") for line in heard)
+    assert (land.root / ".headway/dag/workspace-index.json").exists()
+    assert len(json.loads((Path(machine.home) / "environment.json").read_bytes())["workspaces"]) == 3
+
+
 def test_reading_creates_nothing(tmp_path: Path) -> None:
     """Not even the home."""
     found = Environment(tmp_path / "home/.headway").overview()
