@@ -200,6 +200,34 @@ def test_words_about_a_project_follow_it_when_it_moves(land: Land) -> None:
     assert heard == ["web has moved to shop-front"]
 
 
+def test_words_about_a_project_stay_with_it_when_it_is_copied(land: Land) -> None:
+    """A copy has the same id: each is spoken of by its path. When one is deleted, its copy is no return."""
+    shutil.copytree(land.root / "web", land.root / "zweb")
+    shutil.copytree(land.root / "web", land.root / "aweb")
+    workspace = land.workspace
+    for name in ("web", "zweb", "aweb"):
+        assert workspace.link(name, "docs").source == name
+    workspace.unlink("zweb", "docs")
+    kept = {source for source, target, *_ in related(land.workspace.dag()) if target == "docs"}
+    assert kept == {"web", "aweb"}
+    shutil.rmtree(land.root / "web")
+    heard: list[str] = []
+    dag = Workspace(land.root, notice=heard.append).dag()
+    assert heard == ["web is not there any more; it comes back when it returns"]
+    assert [entry.path for entry in dag.gone] == ["web"]
+
+
+def test_the_newest_word_counts_wherever_the_project_stood_when_it_was_said(land: Land) -> None:
+    """Said again at the path where it was first said, it is not taken for said already."""
+    web, away = land.root / "web", land.root / "shop-front"
+    land.workspace.link("web", "docs")
+    os.rename(web, away)
+    land.workspace.unlink("shop-front", "docs")
+    os.rename(away, web)
+    assert not any(link.target == "docs" for link in land.workspace.dag().links)
+    assert land.workspace.link("web", "docs").source == "web"
+
+
 def test_a_goal_of_the_workspace_is_made_of_goals_of_its_projects(land: Land) -> None:
     """Its status follows theirs; plans of the workspace's own folder are goals of it as well."""
     workspace = land.workspace

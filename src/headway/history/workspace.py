@@ -216,7 +216,8 @@ class Workspace:
         """Projects that were here. What returns, by its path or by its id, is no longer among them."""
         if base is None:
             return []
-        here = {card.id: card for card in cards.values()}
+        were = {card.path for card in base.projects}
+        here = {card.id: card for card in cards.values() if card.path not in were}  # a copy from before is no return
         gone = [entry for entry in base.gone if entry.path not in cards and entry.id not in here]
         for card in base.projects:
             if card.path in cards:
