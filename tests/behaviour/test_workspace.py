@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -525,6 +526,26 @@ def test_two_refreshes_at_once_take_turns(land: Land, monkeypatch: pytest.Monkey
     land.run("docs")
     one.refresh()
     assert [s.projects for s in other.refresh().shared_artifacts] == [["api", "docs", "web"]] * 2
+
+
+def test_what_somebody_takes_back_in_the_same_moment_is_said(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was kept, and the other word came after it: no bug, and nothing to repair."""
+    workspace, other = land.workspace, land.workspace
+
+    def after(word: Callable[[], object]) -> None:
+        refresh = Workspace.refresh
+        monkeypatch.setattr(workspace, "refresh", lambda: (word(), refresh(workspace)))
+
+    after(lambda: other.unlink("docs", "web"))
+    with pytest.raises(TryLater, match="taken back by somebody else at once") as told:
+        workspace.link("docs", "web")
+    assert told.value.hint == "headway dag workspace shows what stands"
+    after(lambda: other.unlink("web", "api"))
+    with pytest.raises(TryLater):
+        workspace.confirm("web", "api")
+    after(lambda: other.drop_goal("ship"))
+    with pytest.raises(TryLater):
+        workspace.set_goal("ship", "Ship it")
 
 
 def test_which_workspace_a_project_belongs_to(tmp_path: Path) -> None:
