@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
-
 import pytest
 
 from headway.core import commands as cmd
 from headway.core.decide import Rejection
 from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile
 from headway.core.state import State, Step
+from tests.unit.core.lines import lines_run
 from tests.unit.core.lives import Life
 
-CORE = os.path.join("headway", "core") + os.sep
 HELD = ("held1", "held2", "held3")
-
-
-def lines_run(work: Callable[[], Any]) -> tuple[int, Any]:
-    """How many lines of the core a piece of work takes, and what came of it."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        if CORE not in frame.f_code.co_filename:
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        done = work()
-    finally:
-        sys.settrace(before)
-    return count, done
 
 
 def life_of(size: int) -> Life:
@@ -72,7 +46,7 @@ def costs(size: int) -> dict[str, int]:
     life, found = life_of(size), {}
 
     def do(name: str, command: cmd.Command) -> int:
-        found[name], records = lines_run(lambda: life.do(command))
+        found[name], records = lines_run(lambda: life.do(command), of="headway/core/")
         assert records, name
         assert not isinstance(records, Rejection), records
         return int(records[0].seq)
