@@ -272,19 +272,21 @@ class Judge:
 
     def content(self, artifact_id: str) -> str:
         """What dependents see of an artifact: of one that was skipped, its last output or nothing."""
-        if artifact_id not in self.state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
+        state = self.state
+        if artifact_id not in state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.content
-        skip = self.state.skipped.get(artifact_id)
-        return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
+        skip = state.skipped.get(artifact_id)
+        return content_of(state.completed.get(artifact_id) if skip is None else skip.last)
 
     def recorded(self, artifact_id: str) -> tuple[Output, ...]:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
-        if artifact_id in self.state.made:
-            return self.state.made[artifact_id].outputs
-        if artifact_id not in self.state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
+        state = self.state
+        if artifact_id in state.made:
+            return state.made[artifact_id].outputs
+        if artifact_id not in state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.outputs
-        skip = self.state.skipped.get(artifact_id)
-        done = self.state.completed.get(artifact_id) if skip is None else skip.last
+        skip = state.skipped.get(artifact_id)
+        done = state.completed.get(artifact_id) if skip is None else skip.last
         return done.outputs if done is not None else ()
 
     def problem(self, artifact_id: str) -> str:
