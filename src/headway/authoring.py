@@ -26,7 +26,7 @@ from headway.core.codec import digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
-from headway.engine.code import is_defined_once
+from headway.engine.code import is_defined_once, is_typed_again, unwrapped
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
@@ -125,7 +125,7 @@ class Plan:
         **keys: Any,
     ) -> str:
         """Add an artifact; its id."""
-        if id in self._artifacts and not _is_typed_again(self._functions.get(id), make):
+        if id in self._artifacts and not is_typed_again(self._functions.get(id), make):
             raise UsageError(f"Artifact {id} is there already", hint=ANOTHER.format("id"), code="plan.duplicate")
         given: dict[str, Any] = {"id": id}  # and what is said of it: there may be many, and most say little
         if run != "":
@@ -359,7 +359,7 @@ class Plan:
         return known
 
     def _reference_of(self, function: Callable[..., Any], odd: bool) -> str:
-        plain = _unwrapped(function)
+        plain = unwrapped(function)
         name = getattr(plain, "__qualname__", "") or type(function).__name__
         file = getattr(getattr(plain, "__code__", None), "co_filename", "")
         if not self._root:
@@ -524,24 +524,6 @@ def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable
         return function(**{**given, **odd})
 
     return call
-
-
-def _unwrapped(function: Any) -> Any:
-    """The function below its decorators."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
-
-
-def _is_typed_again(before: object, now: object) -> bool:
-    """Whether this is the same function of the same cell of a notebook, executed again: it replaces the one before.
-
-    A cell is no file. Two functions of one name in one cell are two.
-    """
-    old, new = (getattr(_unwrapped(f), "__code__", None) for f in (before, now))
-    if old is None or new is None or old.co_qualname != new.co_qualname or os.path.isfile(new.co_filename):
-        return False
-    return bool(old.co_filename != new.co_filename or old.co_firstlineno == new.co_firstlineno)
 
 
 def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Mapping[str, Any]) -> Any:
