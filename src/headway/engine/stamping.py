@@ -22,6 +22,7 @@ from headway.version import VERSION
 
 if TYPE_CHECKING:
     from headway.engine.judge import Judge
+    from headway.files.observe import Observer
 
 TAIL = 36
 """So much of the end of a ledger tells it from any other: the hash of its newest event."""
@@ -317,6 +318,9 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     found = {}
     waiting = list(files.items())
     for path, digest in waiting:
+        if (stat := _undoubted(observer, path, digest)) is not None:
+            found[path] = stat
+            continue
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
             return None
@@ -344,6 +348,15 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
         size, mtime, ctime, inode = entry.stat
         found[path] = (size, mtime, ctime, inode)
     return found
+
+
+def _undoubted(observer: Observer, path: str, digest: str) -> tuple[int, int, int, int] | None:
+    """The stat of a file that nothing casts doubt on, as most are; None if it has to be looked at."""
+    entry = observer.entries.get(path)
+    if entry is None or entry.digest[: len(digest)] != digest or not entry.sure():
+        return None
+    stat = stamp.stat_at(f"{observer.root}/{path}")
+    return stat if stat == entry.stat else None
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:

@@ -52,8 +52,8 @@ class Cache:
         return {path: Entry(Stat(s, m, c, i), digest, kind, at) for path, s, m, c, i, digest, kind, at in rows}
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
-        """Add to the stat cache."""
-        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if is_text(path)]
+        """Add to the stat cache: in the order of its pages, so that each is touched once."""
+        rows = sorted((path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if is_text(path))
         with self._writing() as db:
             if db is not None and rows:
                 db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)
