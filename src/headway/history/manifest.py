@@ -47,9 +47,10 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
     for goal in goals:
         own = {task.id for task in goal.tasks}
         for task in goal.tasks:
+            user = task_id(goal.id, task.id)
             for used in uses_of(goal, task, own):
                 for name in made.get(used, (used,)):
-                    users.setdefault(name, set()).add(task_id(goal.id, task.id))
+                    users.setdefault(name, set()).add(user)
     for name, entry in artifacts.items():
         entry.used_by = sorted(users.get(name, ()))
     return Manifest(version=VERSION, last_updated=last_updated, artifacts=dict(sorted(artifacts.items())))
