@@ -7,8 +7,8 @@ last key: 32 hex digits of the sha256 over the line's bytes before `,"hash"`, of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, get_args
 
 import msgspec
 
@@ -25,6 +25,7 @@ _SEAL = b',"hash":"'
 SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
 """The last bytes of a line: the hash and what frames it."""
 
+_HASH_AT = len(_SEAL)
 _LINK = b',"prev":"'
 _LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
 
@@ -46,13 +47,20 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _envelope = msgspec.json.Decoder(Envelope).decode
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {name: msgspec.json.Decoder(cls) for name, cls in EVENTS.items()}
 _state = msgspec.json.Decoder(State).decode
+
+_known: dict[str, type[Event]] = dict(EVENTS)
+_formats: dict[str, int] = {kind.type: FORMAT for kind in get_args(Genesis)}
+_decoders: dict[str, Callable[[msgspec.Raw], Any]] = {}
+"""Made when the first event of a kind is read: few ledgers hold all kinds."""
 
 
 def know(events: Iterable[type[Event]]) -> None:
     """Learn events of ledgers that are no plan's: whoever keeps such a ledger says so before it is read."""
-    _decoders.update((event.type, msgspec.json.Decoder(event)) for event in events if event.type not in _decoders)
+    for event in events:
+        _known.setdefault(event.type, event)
+        if issubclass(event, First):
+            _formats[event.type] = event.known
 
 
 def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
@@ -72,16 +80,16 @@ def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, 
 def seal(line: bytes) -> str | None:
     """The hash of a line that verifies; None for any other bytes."""
     claimed = claim(line[-SEAL_LENGTH:])
-    if claimed is None or digest(memoryview(line)[:-SEAL_LENGTH]) != claimed:
+    if claimed is None or _sha256(memoryview(line)[:-SEAL_LENGTH]).hexdigest()[:HASH_LENGTH] != claimed:
         return None
     return claimed
 
 
 def claim(end: bytes) -> str | None:
     """The hash that the last bytes of a line claim, if they are framed as they must be."""
-    if len(end) != SEAL_LENGTH or not end.startswith(_SEAL) or not end.endswith(b'"}'):
+    if len(end) != SEAL_LENGTH or end[:_HASH_AT] != _SEAL or end[-2:] != b'"}':
         return None
-    return end[len(_SEAL) : -2].decode("ascii", "replace")
+    return end[_HASH_AT:-2].decode("ascii", "replace")
 
 
 def link(line: bytes) -> str:
@@ -95,22 +103,25 @@ def link(line: bytes) -> str:
 def decode(line: bytes) -> Record:
     """A verified line as a record. Whatever this version does not know is a version error, never damage."""
     envelope = _open(line)
-    decoder = _decoders.get(envelope.type)
-    event: Event
-    if decoder is None:
-        if not envelope.opt:
-            raise _too_new(envelope.seq, f"event type {envelope.type}")
-        event = Unknown(name=envelope.type, data=envelope.data)
-    else:
-        try:
-            event = decoder.decode(envelope.data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
-        if isinstance(event, Genesis) and event.format > FORMAT:
-            raise _too_new(envelope.seq, f"format {event.format}")
-        if isinstance(event, First) and event.format > event.known:
-            raise _too_new(envelope.seq, f"format {event.format}")
+    name = envelope.type
+    try:
+        event = (_decoders.get(name) or _decoder(envelope))(envelope.data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _too_new(envelope.seq, f"shape of {name}: {error}") from error
+    if name in _formats and event.format > _formats[name]:
+        raise _too_new(envelope.seq, f"format {event.format}")
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
+
+
+def _decoder(envelope: Envelope) -> Callable[[msgspec.Raw], Any]:
+    """What reads the data of a line; of an unknown kind that may be passed over, it is kept as it is."""
+    name = envelope.type
+    if name in _known:
+        _decoders[name] = msgspec.json.Decoder(_known[name]).decode
+        return _decoders[name]
+    if not envelope.opt:
+        raise _too_new(envelope.seq, f"event type {name}")
+    return lambda data: Unknown(name=name, data=data)
 
 
 def peek(line: bytes) -> tuple[int, str]:
