@@ -6,6 +6,7 @@ All walks are loops, so depth is bounded by memory and not by the interpreter's 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -75,10 +76,10 @@ class ArtifactGraph:
     def dependents(self, artifact_id: str) -> list[str]:
         """What requires it directly, in plan order."""
         if self._dependents is None:
-            edges: dict[str, list[str]] = {}
-            for spec in self._artifacts.values():
+            edges: dict[str, list[str]] = defaultdict(list)
+            for artifact_id, spec in self._artifacts.items():
                 for required in spec.requires:
-                    edges.setdefault(required, []).append(spec.id)
+                    edges[required].append(artifact_id)
             self._dependents = edges
         return self._dependents.get(artifact_id, [])
 

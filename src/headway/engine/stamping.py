@@ -156,16 +156,17 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
     found: set[str] = set()
     touched = _with_folders(changed)
+    apart_from = touched.keys().isdisjoint
     known: set[str] = set()
     for artifact_id, done in state.completed.items():
         fp = done.fp
-        paths = {p for o in done.outputs if (p := o.path.rstrip("/")) in touched}
-        paths |= {p for p in (*fp.sources, *fp.before) if p in touched}
-        if fp.templates:
-            paths |= {p for label in fp.templates for p in (label, label.partition(": ")[2]) if p in touched}
-        if paths:
+        paths = [output.path.rstrip("/") for output in done.outputs]
+        if fp.sources or fp.before or fp.templates:
+            paths += (*fp.sources, *fp.before)
+            paths += (path for label in fp.templates for path in (label, label.partition(": ")[2]))
+        if not apart_from(paths):
             found.add(artifact_id)
-            known.update(*(touched[path] for path in paths))
+            known.update(*(touched[path] for path in paths if path in touched))
     return found if known.issuperset(changed) else None
 
 

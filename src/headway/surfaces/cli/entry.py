@@ -1,5 +1,6 @@
 """The command `headway`: the nothing-to-do case first, since people meet it most, then everything else."""
 
+import gc
 import os
 import sys
 
@@ -16,7 +17,9 @@ def main() -> int:
             return _leave(*known)
     from headway.surfaces.cli.main import main as full
 
-    return full()
+    code = full()
+    gc.freeze()  # on the way out, what is left of a plan is let go of without looking through it for garbage
+    return code
 
 
 def _leave(out: str, err: str) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from headway.calm import still
 from headway.engine.result import Options
 from headway.surfaces.cli.hands import leads_on
 from headway.surfaces.cli.meant import work_of
@@ -96,7 +97,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    with still():
+        work, meant = work_of(args, project_of(args))
     variables = _variables(args.set)
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
