@@ -9,7 +9,8 @@ import marshal
 import os
 import sys
 import zlib
-from _operator import attrgetter, eq  # what operator offers, without the time to import it
+from _operator import attrgetter, eq, ne  # what operator offers, without the time to import it
+from itertools import compress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 FORMAT = 6
 MANY = 4000
 """With so many files, looking at them by two is worth a process."""
+
+_looked: "dict[str, tuple[tuple[str, str, tuple[Any, ...], tuple[Any, ...]], list[str]]]" = {}
+"""A stamp that does not hold, by its path, with the files that differ: for the full judgement, which comes next."""
 
 _stat_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 HOME = ".headway"
@@ -92,12 +96,18 @@ def _might_be_configured(folder: str) -> bool:
 
 
 def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str] | None":
-    stamp = _read(f"{root}/{HOME}", plan, _head(version), os.environ)
+    home = f"{root}/{HOME}"
+    stamp = _read(home, plan, _head(version), os.environ)
     if stamp is None:
         return None
     text, document, world, _ = stamp
     os.chdir(root)
-    if not _stands(world, ""):
+    if not _surroundings_stand(world, ""):
+        return None
+    _, paths, stats, *_ = world
+    changed = _changed(paths, stats) if len(paths) < MANY else _changed_by_two(paths, stats)
+    if changed:
+        _looked[path_of(home, plan)] = stamp, changed
         return None
     return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
@@ -115,14 +125,16 @@ def changes(
     root: str, plan: str, version: str, environ: "Mapping[str, str]", *, built: str = ""
 ) -> "tuple[frozenset[str], dict[str, Any]] | None":
     """The files that are no longer what a stamp names, and what it was written with; None if more has changed."""
+    home = f"{root}/{HOME}"
+    stamp, seen = _looked.pop(path_of(home, plan), (None, None))
     try:
-        stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
+        stamp = stamp or _read(home, plan, _head(version, built), environ)
         if stamp is None or not _surroundings_stand(stamp[2], f"{root}/"):
             return None
     except (OSError, ValueError, EOFError, TypeError):
         return None
     ledgers, paths, stats, folders, folder_stats, absent, apart = stamp[2]
-    changed = frozenset(path for path, known in zip(paths, stats, strict=True) if stat_at(f"{root}/{path}") != known)
+    changed = frozenset(_changed(paths, stats, f"{root}/") if seen is None else seen)
     if changed.intersection(apart):
         return None
     return changed, {
@@ -167,12 +179,8 @@ def _at_once(path: str, flags: int) -> int:
 
 def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
     """Whether files, folders and ledgers are what they were; paths begin with `prefix`."""
-    if not _surroundings_stand(world, prefix):
-        return False
     _, paths, stats, *_ = world
-    if prefix:
-        return _same([prefix + path for path in paths], stats)
-    return _same(paths, stats) if len(paths) < MANY else _same_by_two(paths, stats)
+    return _surroundings_stand(world, prefix) and _same([prefix + path for path in paths], stats)
 
 
 def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
@@ -197,21 +205,32 @@ def _same(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:
     return all(map(eq, map(_stat_of, map(os.lstat, paths)), stats))
 
 
-def _same_by_two(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:
+def _changed(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]", prefix: str = "") -> "list[str]":
+    """Those of these files that do not have these stats."""
+    places = [prefix + path for path in paths] if prefix else paths
+    try:
+        return list(compress(paths, map(ne, map(_stat_of, map(os.lstat, places)), stats)))
+    except OSError:  # one is gone
+        return list(compress(paths, map(ne, map(stat_at, places), stats)))
+
+
+def _changed_by_two(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> "list[str]":
     """The same for many files: a child looks at every other one. For a process without threads."""
+    told, telling = os.pipe()
     child = os.fork()
     if not child:
-        same = False
         try:
-            same = _same(paths[1::2], stats[1::2])
+            with open(telling, "wb") as file:
+                file.write(marshal.dumps(_changed(paths[1::2], stats[1::2])))
         finally:
-            os._exit(0 if same else 1)
-    same = False
+            os._exit(0)
+    os.close(telling)
     try:
-        same = _same(paths[::2], stats[::2])
+        with open(told, "rb") as file:
+            changed = _changed(paths[::2], stats[::2])
+            return changed + marshal.loads(file.read())  # type: ignore[no-any-return]  # noqa: S302  # our child's
     finally:
-        _, status = os.waitpid(child, 0)
-    return same and status == 0
+        os.waitpid(child, 0)
 
 
 def _head(version: str, built: str = "") -> "tuple[object, ...]":

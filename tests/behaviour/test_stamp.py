@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from headway import stamp
 from headway.stamp import nothing_to_do
+from headway.surfaces.cli import entry
 from headway.version import VERSION
 
 PLAN = """\
@@ -69,6 +71,17 @@ def stamped(*words: str) -> tuple[str, str] | None:
         os.chdir(here)
 
 
+def entered() -> int:
+    """`headway run` in this process."""
+    here, words = os.getcwd(), sys.argv
+    try:
+        sys.argv = ["headway", "run"]
+        return entry.main()
+    finally:
+        os.chdir(here)
+        sys.argv = words
+
+
 def test_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits_for_it(project: Path) -> None:
     """Whoever opens a pipe to read waits for a writer, for ever."""
     ledger = project / ".headway/plans/stamped/ledger.jsonl"
@@ -89,6 +102,21 @@ def test_a_stamp_says_what_the_full_judgement_says(project: Path) -> None:
     assert run() == by_stamp
     shutil.rmtree(project / ".headway/stamps")
     assert run("--json") == by_stamp_json
+
+
+def test_many_files_are_looked_at_by_two_and_what_either_finds_changed_is_made(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever finds one of them changed, or gone, says so to the judgement that follows, which looks no more."""
+    monkeypatch.setattr(stamp, "MANY", 1)
+    listed = sorted((project / "out").iterdir())
+    for path in listed:
+        assert stamped() is not None
+        path.unlink()
+        assert stamped() is None
+        assert entered() == 0
+        assert "Nothing to do" in run()
+    assert sorted((project / "out").iterdir()) == listed
 
 
 def add_under_glob(root: Path) -> None:
