@@ -77,9 +77,9 @@ class ArtifactGraph:
         """What requires it directly, in plan order."""
         if self._dependents is None:
             edges: dict[str, list[str]] = defaultdict(list)
-            for artifact_id, spec in self._artifacts.items():
+            for spec in self._artifacts.values():
                 for required in spec.requires:
-                    edges[required].append(artifact_id)
+                    edges[required].append(spec.id)
             self._dependents = edges
         return self._dependents.get(artifact_id, [])
 
