@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from itertools import chain
 
 from headway.core.ids import hash_goal
 from headway.core.lifecycle import is_done, progress, statuses
@@ -274,12 +275,11 @@ def _edge_id(name: str) -> str:
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[str]:
+def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> list[str]:
     """The nodes that a task builds on, of whatever kind."""
-    for name in (*task.requires, *(n for names in task.integrates.values() for n in names)):
-        yield task_id(goal.id, name) if name in own else name
-    yield from task.sources
-    yield from task.imports or ()
+    names = [*task.requires, *chain.from_iterable(task.integrates.values())] if task.integrates else task.requires
+    found = [f"{goal.id}:{name}" if name in own else name for name in names]
+    return [*found, *task.sources, *(task.imports or ())]
 
 
 # What it made.
