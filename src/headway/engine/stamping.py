@@ -202,11 +202,17 @@ def _identity(state: State, functions: Mapping[str, Callable[..., Any]], root: s
     return (path, "") if is_file else None
 
 
-class Part(NamedTuple):
+class Part:
     """Artifacts of one plan that the verdict was about: all of the plan's own, and those that it rests on elsewhere."""
 
-    judge: Judge
-    ids: list[str]
+    def __init__(self, judge: Judge, ids: list[str]) -> None:
+        self.judge = judge
+        self.left = {artifact_id: judge.recorded(artifact_id) for artifact_id in ids}
+        """What stands at the paths of each."""
+
+    @property
+    def specs(self) -> Iterator[ArtifactSpec]:
+        return map(self.judge.state.artifacts.__getitem__, self.left)
 
 
 def _end(ledger: str) -> tuple[int, bytes]:
@@ -218,10 +224,9 @@ def _end(ledger: str) -> tuple[int, bytes]:
 
 
 def _variables(part: Part) -> Iterator[str]:
-    state = part.judge.state
-    yield from state.settings.env
-    for artifact_id in part.ids:
-        yield from state.artifacts[artifact_id].env
+    yield from part.judge.state.settings.env
+    for spec in part.specs:
+        yield from spec.env
 
 
 def at_rest(
@@ -271,11 +276,10 @@ def _sources_changed(part: Part) -> bool:
             known is None or len(judge.observer.expand([pipeline.units.files])) != len(known.units)
         ):
             return True
-    specs = judge.state.artifacts
     return any(
-        not set(judge.files.declared(specs[a])) <= set(judge.now[a].sources)
-        for a in part.ids
-        if specs[a].sources and a in judge.now
+        not set(judge.files.declared(spec)) <= set(judge.now[spec.id].sources)
+        for spec in part.specs
+        if spec.sources and spec.id in judge.now
     )
 
 
@@ -288,8 +292,8 @@ def _apart(part: Part, root: str) -> dict[str, str]:
 def _files(part: Part) -> dict[str, str]:
     """Every file that artifacts read or left, with the digest that it had then ("" for whatever it had)."""
     judge, found = part.judge, dict[str, str]()
-    for artifact_id in part.ids:
-        for output in judge.recorded(artifact_id):
+    for artifact_id, outputs in part.left.items():
+        for output in outputs:
             if output.path and judge.shared.is_last(artifact_id, output.path):
                 found[output.path.rstrip("/")] = output.digest
         if artifact_id in judge.now:
@@ -305,8 +309,9 @@ def _files(part: Part) -> dict[str, str]:
 def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, int]] | None:
     """The files that hold the texts of artifacts without files, as they are; None if one is gone."""
     held: set[str] = set()
-    for judge, ids in parts:
-        held |= {judge.outputs.blobs.file_of(o.digest) for a in ids for o in judge.recorded(a) if not o.path}
+    for part in parts:
+        texts = (output for outputs in part.left.values() for output in outputs if not output.path)
+        held |= {part.judge.outputs.blobs.file_of(text.digest) for text in texts}
     found = {os.path.relpath(path, root): stamp.stat_at(path) for path in sorted(held)}
     stats = {path: stat for path, stat in found.items() if stat is not None}
     return stats if len(stats) == len(found) else None
@@ -366,15 +371,13 @@ def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
     for pipeline in part.judge.state.settings.pipelines:
         if pipeline.units.files:
             names |= _folders_behind(pipeline.units.files, root)
-    for spec in (part.judge.state.artifacts[a] for a in part.ids):
-        for pattern in spec.sources:
-            if is_glob(pattern):
-                names |= _folders_behind(pattern, root)
-            elif os.path.isdir(os.path.join(root, pattern)):
-                names |= _below(pattern.rstrip("/"), root, all_of_it=True)
-        for output in part.judge.recorded(spec.id):
-            if output.kind == "tree":
-                names |= _below(output.path.rstrip("/"), root, all_of_it=True)
+    for pattern in {pattern for spec in part.specs for pattern in spec.sources}:
+        if is_glob(pattern):
+            names |= _folders_behind(pattern, root)
+        elif os.path.isdir(os.path.join(root, pattern)):
+            names |= _below(pattern.rstrip("/"), root, all_of_it=True)
+    for tree in (output for outputs in part.left.values() for output in outputs if output.kind == "tree"):
+        names |= _below(tree.path.rstrip("/"), root, all_of_it=True)
     found = {}
     for name in sorted(names):
         there = name
