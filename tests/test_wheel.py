@@ -32,8 +32,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with the wheel in it; what it depends on is taken from this one."""
-    home = tmp_path_factory.mktemp("environment")
+    """The `bin` of an environment with the wheel in it; what it depends on is taken from this one.
+
+    Its path has a blank in it, as paths have: not every kind of start script bears that.
+    """
+    home = tmp_path_factory.mktemp("an environment")
     (install(wheel, home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return home / "bin"
 

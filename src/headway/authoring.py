@@ -21,25 +21,25 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from headway.core.check import Problem, check_plan, size_of
+from headway import stamp
 from headway.core.codec import digest
-from headway.core.fingerprint import NotEncodable
-from headway.core.fingerprint import digest as value_digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
-from headway.engine.code import is_defined_once
+from headway.engine.code import is_defined_once, is_typed_again, unwrapped
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
+from headway.version import VERSION
 
-if TYPE_CHECKING:
-    from headway.engine.planners import Planner  # only named in annotations
+if TYPE_CHECKING:  # what is imported where something is done: often there is nothing to do
+    from headway.core.check import Problem
+    from headway.engine.planners import Planner
     from headway.engine.preview import PlanPreview
     from headway.project import Project
-    from headway.work import Meant, Work  # imported where something is done: often there is nothing to do
+    from headway.work import Meant, Work
 
-Check = Callable[[PlanSpec], list[Problem]]
+    Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
@@ -125,25 +125,38 @@ class Plan:
         **keys: Any,
     ) -> str:
         """Add an artifact; its id."""
-        if id in self._artifacts and not _is_typed_again(self._functions.get(id), make):
+        if id in self._artifacts and not is_typed_again(self._functions.get(id), make):
             raise UsageError(f"Artifact {id} is there already", hint=ANOTHER.format("id"), code="plan.duplicate")
-        self._functions.pop(id, None)
+        given: dict[str, Any] = {"id": id}  # and what is said of it: there may be many, and most say little
+        if run != "":
+            given["run"] = run
+        function: Callable[..., Any] | None = None
         if callable(make):
-            self._functions[id] = _with_values(make, dict(args or {}))
-        given = {
-            "id": id,
-            "run": run,
-            "make": self._reference(make, odd=not _is_plain(dict(args or {}))) if callable(make) else make,
-            "args": _encodable(id, args or {}),
-            "requires": tuple(sorted({requires} if isinstance(requires, str) else set(requires))),
-            "produces": _paths(produces),
-            "modifies": _paths(modifies),
-            "sources": _paths(sources),
-            "templates": _roles(templates),
-            "retry": _retry(retry),
-            **{key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()},
-        }
+            function, plain = make, True
+            if args:
+                function, plain = _with_values(make, dict(args)), _is_plain(dict(args))
+            given["make"] = self._reference(make, odd=not plain)
+        elif make != "":
+            given["make"] = make
+        if args:
+            given["args"] = _encodable(id, args)
+        if requires != ():
+            given["requires"] = (requires,) if isinstance(requires, str) else tuple(sorted(set(requires)))
+        if produces != ():
+            given["produces"] = _paths(produces)
+        if modifies != ():
+            given["modifies"] = _paths(modifies)
+        if sources != ():
+            given["sources"] = _paths(sources)
+        if templates is not None:
+            given["templates"] = _roles(templates)
+        if retry is not None:
+            given["retry"] = _retry(retry)
+        if keys:
+            given |= {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
         self._artifacts[id] = _converted(f"artifact {id}", given, ArtifactSpec)
+        if function is not None:
+            self._functions[id] = function
         return id
 
     def pipeline(
@@ -191,7 +204,7 @@ class Plan:
         *,
         name: str = "",
         project: Project | None = None,
-        check: Check = check_plan,
+        check: Check | None = None,
     ) -> Meant:
         """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one.
 
@@ -206,7 +219,7 @@ class Plan:
         known = saved.state.proposal if saved is not None else None
         if known is not None and known.source == source and _is_python(known.path) and _is_python(name):
             return Meant(chosen, functions=self._functions, execution=saved)
-        problems = project.check(spec) if project is not None else check(spec)
+        problems = (project.check if project is not None else check or _check)(spec)
         if problems:
             raise PlanInvalid(problems, where=f"Plan {self.id or self.goal}")
         return Meant(chosen, spec, name, source, functions=self._functions)
@@ -221,18 +234,26 @@ class Plan:
         """The project's root."""
         return os.path.abspath(self._where) if self._where is not None else find_root(os.getcwd())
 
-    def _at_rest(self, asked: Options, reporter: Reporter | None) -> RunResult | None:
-        """What the run comes to if it is known to have nothing to do; then not even the ledger is read."""
-        if self._pipelines or asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
-            return None  # which artifacts the units of a pipeline are, only the ledger knows
-        from headway.engine.stamping import at_rest
+    def at_rest(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
+        """What a run of all of it says, in words and as JSON, if it is known to have nothing to do; else None.
 
-        spec, root = self.spec, self._folder()
-        plan_id, environ = spec.id or hash_goal(spec.goal), self._environ if self._environ is not None else os.environ
-        if not at_rest(root, plan_id, self._artifacts, self._functions, source=_source(spec), environ=environ):
+        Not even the ledger is read for it.
+        """
+        if self._pipelines:  # which artifacts the units of a pipeline are, only the ledger knows
             return None
+        spec = self.spec
+        built = stamp.built(_source(spec), spec.artifacts, self._functions)
+        return stamp.at_rest(self._folder(), spec.id or hash_goal(spec.goal), VERSION, environ, built=built)
+
+    def _resting(self, asked: Options, reporter: Reporter | None) -> RunResult | None:
+        """What the run comes to if it is known to have nothing to do."""
+        if asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
+            return None
+        if self.at_rest(self._environ if self._environ is not None else os.environ) is None:
+            return None
+        plan_id = self.id or hash_goal(self.goal)
         recall = lambda: self._work().session.recall(plan_id)  # noqa: E731  # for those who look at the outputs
-        result = RunResult(plan_id=plan_id, kept=list(self._artifacts), root=root, recall=recall)
+        result = RunResult(plan_id=plan_id, kept=list(self._artifacts), root=self._folder(), recall=recall)
         if reporter is not None:
             reporter.begun(result, {}, 0)
             reporter.ended(result)
@@ -254,7 +275,7 @@ class Plan:
         """
         _refuse_while_read()
         asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
-        result = self._at_rest(asked, reporter)
+        result = self._resting(asked, reporter)
         if result is None:
             work = self._work()
             meant = work.taken_in(self.meant(project=work.project))
@@ -338,7 +359,7 @@ class Plan:
         return known
 
     def _reference_of(self, function: Callable[..., Any], odd: bool) -> str:
-        plain = _unwrapped(function)
+        plain = unwrapped(function)
         name = getattr(plain, "__qualname__", "") or type(function).__name__
         file = getattr(getattr(plain, "__code__", None), "co_filename", "")
         if not self._root:
@@ -421,6 +442,12 @@ def _converted(what: str, given: Mapping[str, Any], kind: type[V]) -> V:
         ) from error
 
 
+def _check(spec: PlanSpec) -> list[Problem]:
+    from headway.core.check import check_plan
+
+    return check_plan(spec)
+
+
 def _source(spec: PlanSpec) -> str:
     return digest(msgspec.json.encode(spec))
 
@@ -445,8 +472,8 @@ def _refuse_while_read() -> None:
         )
 
 
-def load_plan(reference: str, project: Project) -> Plan:
-    """The plan that a Python file builds: `file.py`, or `file.py:name` where it builds several."""
+def load_plan(reference: str, root: str) -> Plan:
+    """The plan that a Python file builds for the project there: `file.py`, or `file.py:name` if it builds several."""
     import runpy
     import sys
 
@@ -480,8 +507,8 @@ def load_plan(reference: str, project: Project) -> Plan:
             hint="name one: --plan file.py:name" if plans else "keep it where it can be seen: plan = Plan(…)",
             code="plan.python",
         )
-    plan._where = project.root
-    plan._name = os.path.relpath(full, project.root) + (f":{wanted}" if wanted else "")
+    plan._where = root
+    plan._name = os.path.relpath(full, root) + (f":{wanted}" if wanted else "")
     return plan
 
 
@@ -497,24 +524,6 @@ def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable
         return function(**{**given, **odd})
 
     return call
-
-
-def _unwrapped(function: Any) -> Any:
-    """The function below its decorators."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
-
-
-def _is_typed_again(before: object, now: object) -> bool:
-    """Whether this is the same function of the same cell of a notebook, executed again: it replaces the one before.
-
-    A cell is no file. Two functions of one name in one cell are two.
-    """
-    old, new = (getattr(_unwrapped(f), "__code__", None) for f in (before, now))
-    if old is None or new is None or old.co_qualname != new.co_qualname or os.path.isfile(new.co_filename):
-        return False
-    return bool(old.co_filename != new.co_filename or old.co_firstlineno == new.co_firstlineno)
 
 
 def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Mapping[str, Any]) -> Any:
@@ -535,8 +544,9 @@ def _first_line(function: Callable[..., Any]) -> str:
 def _paths(given: Paths) -> tuple[str, ...]:
     if isinstance(given, str):
         return (normalise(given),)
-    items = [given] if isinstance(given, os.PathLike) else given
-    return tuple([normalise(os.fspath(item)) for item in items])
+    if not isinstance(given, list) and isinstance(given, os.PathLike):  # the second question takes longer
+        return (normalise(os.fspath(given)),)
+    return tuple([normalise(os.fspath(item)) for item in given])
 
 
 def _retry(given: Retry | int | None) -> Retry | None:
@@ -546,6 +556,8 @@ def _retry(given: Retry | int | None) -> Retry | None:
 def _size(given: int | str | None) -> int | None:
     if not isinstance(given, str):
         return given
+    from headway.core.check import size_of
+
     found = size_of(given)
     if found is None:
         raise UsageError(f"{given!r} is no size", hint="write it as 256MiB, 1GB or a number of bytes", code="plan.type")
@@ -560,6 +572,9 @@ def _tuple(value: Any) -> Any:
 
 def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by value: what has no JSON form is recorded by its digest, and given to the function as it is."""
+    from headway.core.fingerprint import NotEncodable
+    from headway.core.fingerprint import digest as value_digest
+
     found: dict[str, Any] = {}
     for name, value in args.items():
         try:

@@ -9,20 +9,18 @@ import marshal
 import os
 import sys
 import zlib
-from _operator import attrgetter, eq, ne  # what operator offers, without the time to import it
-from itertools import compress
+from _operator import attrgetter  # what operator offers, without the time to import it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-FORMAT = 6
-MANY = 4000
-"""With so many files, looking at them by two is worth a process."""
-
-_looked: "dict[str, tuple[tuple[str, str, tuple[Any, ...], tuple[Any, ...]], list[str]]]" = {}
-"""A stamp that does not hold, by its path, with the files that differ: for the full judgement, which comes next."""
+FORMAT = 7
+LOT = 100
+"""So many files are compared at a time: few enough that what is made of them is still at hand to be made again."""
+MANY = 20_000
+"""With so many files, looking at them by two is worth a process, also where the other core is busy."""
 
 _stat_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 HOME = ".headway"
@@ -96,50 +94,67 @@ def _might_be_configured(folder: str) -> bool:
 
 
 def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str] | None":
-    home = f"{root}/{HOME}"
-    stamp = _read(home, plan, _head(version), os.environ)
+    stamp = _read(f"{root}/{HOME}", plan, _head(version), os.environ)
     if stamp is None:
         return None
     text, document, world, _ = stamp
     os.chdir(root)
-    if not _surroundings_stand(world, ""):
-        return None
-    _, paths, stats, *_ = world
-    changed = _changed(paths, stats) if len(paths) < MANY else _changed_by_two(paths, stats)
-    if changed:
-        _looked[path_of(home, plan)] = stamp, changed
+    if not _stands(world):
         return None
     return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
 
-def still_holds(root: str, plan: str, version: str, environ: "Mapping[str, str]", *, built: str) -> bool:
-    """Whether a plan that Python code has built just so is known to have nothing to do."""
+def at_rest(
+    root: str, plan_id: str, version: str, environ: "Mapping[str, str]", *, built: str
+) -> "tuple[str, str] | None":
+    """What a run of a plan says, in words and as JSON, if Python code has built just what is known to have nothing to
+    do; None if that is not known.
+    """
+    if not built:
+        return None
     try:
-        stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
-        return stamp is not None and _stands(stamp[2], f"{root}/")
+        stamp = _read(f"{root}/{HOME}", name_of(plan_id), _head(version, built), environ)
+        return stamp[:2] if stamp is not None and _stands(stamp[2], root) else None
     except (OSError, ValueError, EOFError, TypeError):
-        return False
+        return None
+
+
+def name_of(plan_id: str) -> str:
+    """The name of the stamp for a plan that Python code builds, whoever runs that code."""
+    return f"python#{plan_id}"
+
+
+def built(source: str, specs: "Iterable[Any]", functions: "Mapping[str, Callable[..., Any]]") -> str:
+    """What Python code has built: the plan, and its functions by their code; "" if that cannot be told."""
+    if any(spec.make.startswith("live:") and not spec.version for spec in specs):
+        return ""
+    codes = {getattr(function, "__code__", None) for function in set(functions.values())}
+    if None in codes:
+        return ""
+    from hashlib import sha256  # whoever builds a plan in Python has it
+
+    parts = sorted((code.co_filename, code.co_firstlineno, marshal.dumps(code)) for code in codes if code is not None)
+    return sha256(repr((source, parts)).encode()).hexdigest()
 
 
 def changes(
     root: str, plan: str, version: str, environ: "Mapping[str, str]", *, built: str = ""
 ) -> "tuple[frozenset[str], dict[str, Any]] | None":
     """The files that are no longer what a stamp names, and what it was written with; None if more has changed."""
-    home = f"{root}/{HOME}"
-    stamp, seen = _looked.pop(path_of(home, plan), (None, None))
     try:
-        stamp = stamp or _read(home, plan, _head(version, built), environ)
+        stamp = _read(f"{root}/{HOME}", plan, _head(version, built), environ)
         if stamp is None or not _surroundings_stand(stamp[2], f"{root}/"):
             return None
     except (OSError, ValueError, EOFError, TypeError):
         return None
-    ledgers, paths, stats, folders, folder_stats, absent, apart = stamp[2]
-    changed = frozenset(_changed(paths, stats, f"{root}/") if seen is None else seen)
+    ledgers, lots, folders, folder_stats, absent, apart = stamp[2]
+    files = {path: found for lot in lots for path, found in _opened(lot)}
+    changed = frozenset(path for path, known in files.items() if stat_at(f"{root}/{path}") != known)
     if changed.intersection(apart):
         return None
     return changed, {
         "ledgers": ledgers,
-        "files": dict(zip(paths, stats, strict=True)),
+        "files": files,
         "folders": dict(zip(folders, folder_stats, strict=True)),
         "absent": absent,
         "env": dict(stamp[3]),
@@ -163,7 +178,7 @@ def _read(
     is another's.
     """
     with open(path_of(home, plan), "rb", opener=_at_once) as file:
-        data = file.read()
+        data = memoryview(file.read())
     if zlib.crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         return None
     about, text, document, env, world = marshal.loads(data[4:])  # noqa: S302  # ours, by its checksum
@@ -177,15 +192,25 @@ def _at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _stands(world: "tuple[Any, ...]", prefix: str) -> bool:
-    """Whether files, folders and ledgers are what they were; paths begin with `prefix`."""
-    _, paths, stats, *_ = world
-    return _surroundings_stand(world, prefix) and _same([prefix + path for path in paths], stats)
+def _stands(world: "tuple[Any, ...]", root: str = "") -> bool:
+    """Whether files, folders and ledgers are what they were, there or here."""
+    if not _surroundings_stand(world, f"{root}/" if root else ""):
+        return False
+    lots = world[1]
+    if not root:
+        return _same(lots, os.lstat) if len(lots) * LOT < MANY else _same_by_two(lots)
+    from functools import partial  # as above
+
+    folder = os.open(root, os.O_RDONLY)
+    try:
+        return _same(lots, partial(os.lstat, dir_fd=folder))
+    finally:
+        os.close(folder)
 
 
 def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
     """Whether all but the files is what it was: ledgers, folders, and what must not exist."""
-    ledgers, _, _, folders, folder_stats, absent, _ = world
+    ledgers, _, folders, folder_stats, absent, _ = world
     for path, size, tail in ledgers:
         with open(prefix + path, "rb", opener=_at_once) as file:
             if file.seek(0, 2) != size:
@@ -200,37 +225,45 @@ def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
     return not any(os.path.isfile(prefix + path) for path in absent)
 
 
-def _same(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> bool:
+def _lots(files: "Mapping[str, tuple[int, int, int, int]]") -> "Iterator[tuple[bytes, bytes]]":
+    """Files as they are looked at: paths as the system takes them, and stats as they are compared, all in one."""
+    known = list(files.items())
+    for start in range(0, len(known), LOT):
+        paths, stats = zip(*known[start : start + LOT], strict=True)
+        yield b"\0".join(map(os.fsencode, paths)), _packed(stats)
+
+
+def _packed(stats: "Iterable[tuple[int, ...]]") -> bytes:
+    """Stats as bytes, the same for the same stats: later versions of the format mark what is referred to twice."""
+    return marshal.dumps(list(stats), 2)
+
+
+def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, int, int]]]":
+    """The files of a lot, one by one."""
+    paths, stats = lot
+    return zip(map(os.fsdecode, paths.split(b"\0")), marshal.loads(stats), strict=True)  # noqa: S302  # as above
+
+
+def _same(lots: "Sequence[tuple[bytes, bytes]]", lstat: "Callable[[bytes], os.stat_result]") -> bool:
     """Whether these files have these stats."""
-    return all(map(eq, map(_stat_of, map(os.lstat, paths)), stats))
+    return all(_packed(map(_stat_of, map(lstat, paths.split(b"\0")))) == stats for paths, stats in lots)
 
 
-def _changed(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]", prefix: str = "") -> "list[str]":
-    """Those of these files that do not have these stats."""
-    places = [prefix + path for path in paths] if prefix else paths
-    try:
-        return list(compress(paths, map(ne, map(_stat_of, map(os.lstat, places)), stats)))
-    except OSError:  # one is gone
-        return list(compress(paths, map(ne, map(stat_at, places), stats)))
-
-
-def _changed_by_two(paths: "Sequence[str]", stats: "Sequence[tuple[int, ...]]") -> "list[str]":
-    """The same for many files: a child looks at every other one. For a process without threads."""
-    told, telling = os.pipe()
+def _same_by_two(lots: "Sequence[tuple[bytes, bytes]]") -> bool:
+    """The same for many files: a child looks at every other lot. For a process without threads."""
     child = os.fork()
     if not child:
+        same = False
         try:
-            with open(telling, "wb") as file:
-                file.write(marshal.dumps(_changed(paths[1::2], stats[1::2])))
+            same = _same(lots[1::2], os.lstat)
         finally:
-            os._exit(0)
-    os.close(telling)
+            os._exit(0 if same else 1)
+    same = False
     try:
-        with open(told, "rb") as file:
-            changed = _changed(paths[::2], stats[::2])
-            return changed + marshal.loads(file.read())  # type: ignore[no-any-return]  # noqa: S302  # our child's
+        same = _same(lots[::2], os.lstat)
     finally:
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
+    return same and status == 0
 
 
 def _head(version: str, built: str = "") -> "tuple[object, ...]":
@@ -269,8 +302,7 @@ def write(
     """
     world = (
         tuple(ledgers),
-        tuple(files),
-        tuple(files.values()),
+        tuple(_lots(files)),
         tuple(folders),
         tuple(folders.values()),
         tuple(absent),

@@ -38,6 +38,20 @@ def test_they_are_recorded_several_in_a_line_and_all_of_them(here: Path) -> None
     assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(MANY)}
 
 
+def test_what_was_quick_the_last_time_is_taken_for_quick(here: Path) -> None:
+    """Nobody has to find out again: what is asked for anew is begun in one line."""
+    plan = Plan("Many", id="many")
+    for n in range(40):
+        plan.add(f"n{n}", make=lambda n=n: str(n), produces=f"out/{n}.txt")
+    plan.run(jobs=1)
+    folder = PlanStore(str(here / ".headway/plans")).folder("many")
+    before = len(list(folder.history()))
+    assert len(plan.run(jobs=1, rerun_all=True).made) == 40
+    kinds = [record.event.type for record in folder.history(before + 1)]
+    assert kinds.count("artifact_completed") == 40
+    assert kinds.count("artifact_started") == 1
+
+
 def test_one_at_a_time_is_one_at_a_time() -> None:
     """However many wait, `-j 1` never runs two."""
     running: list[int] = []

@@ -8,11 +8,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from headway.core.commands import ResetPlan
+from headway.engine import workers
 from headway.engine.recipes.function import Context
 from tests import model as oracle
 from tests.bench import Bench
@@ -188,7 +190,10 @@ class EngineAndOracle(RuleBasedStateMachine):
         for name in self.model.artifacts:
             self.bench.recipes[name] = self._recipe
         policy = options.pop("policy", "ask")
-        ran = self.bench.run(*options.pop("targets", ()), on_edit=policy if policy != "ask" else None, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            if self.kills:  # one by one, so that the log tells what was over; what is light is told of together
+                patch.setattr(workers, "LIGHT_MS", -1)
+            ran = self.bench.run(*options.pop("targets", ()), on_edit=policy if policy != "ask" else None, **options)
         lines = ran.log[: self.lines_before_kill]
         for line in lines:
             outcome, name = line.split()

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headway import stamp
-from headway.stamp import nothing_to_do
-from headway.surfaces.cli import entry
+from headway.stamp import LOT, nothing_to_do
 from headway.version import VERSION
 
 PLAN = """\
@@ -71,17 +69,6 @@ def stamped(*words: str) -> tuple[str, str] | None:
         os.chdir(here)
 
 
-def entered() -> int:
-    """`headway run` in this process."""
-    here, words = os.getcwd(), sys.argv
-    try:
-        sys.argv = ["headway", "run"]
-        return entry.main()
-    finally:
-        os.chdir(here)
-        sys.argv = words
-
-
 def test_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits_for_it(project: Path) -> None:
     """Whoever opens a pipe to read waits for a writer, for ever."""
     ledger = project / ".headway/plans/stamped/ledger.jsonl"
@@ -104,19 +91,40 @@ def test_a_stamp_says_what_the_full_judgement_says(project: Path) -> None:
     assert run("--json") == by_stamp_json
 
 
-def test_many_files_are_looked_at_by_two_and_what_either_finds_changed_is_made(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever finds one of them changed, or gone, says so to the judgement that follows, which looks no more."""
-    monkeypatch.setattr(stamp, "MANY", 1)
-    listed = sorted((project / "out").iterdir())
-    for path in listed:
-        assert stamped() is not None
-        path.unlink()
-        assert stamped() is None
-        assert entered() == 0
-        assert "Nothing to do" in run()
-    assert sorted((project / "out").iterdir()) == listed
+ASKED = "from headway import stamp, version; known = stamp.nothing_to_do([], version.VERSION)"
+
+
+@pytest.mark.parametrize("way", ["", "from headway import stamp; stamp.MANY = 1; "], ids=["alone", "by two"])
+@pytest.mark.parametrize("place", [0, LOT, 2 * LOT])
+def test_of_many_files_each_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, way: str) -> None:
+    """They are compared by the hundred, by one process or by two: a touched one is seen wherever it stands."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "many").mkdir()
+    paths = [tmp_path / f"many/{number:05}.txt" for number in range(2 * LOT + 1)]
+    for path in paths:
+        path.touch()
+    plan = (
+        "id: many\ngoal: Count\nartifacts:\n  count: {sources: ['many/*'], produces: n, run: 'ls many | wc -l > n'}\n"
+    )
+    (tmp_path / "headway.yaml").write_text(plan)
+    assert "1 made" in run()
+
+    def known() -> str:
+        words = [sys.executable, "-c", f"{way}{ASKED}; print(known is not None)"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert known() == "True"
+    os.utime(paths[place], ns=(1, 1))
+    assert known() == "False"
+
+
+def test_what_has_nothing_to_do_loads_no_more_than_it_needs(project: Path) -> None:
+    """Start-up is most of it: neither what makes plans nor what most programs import."""
+    code = f"import sys; before = set(sys.modules); import headway.surfaces.cli.entry; {ASKED}; assert known"
+    words = [sys.executable, "-c", f"{code}; print(*sorted(set(sys.modules) - before - {{'zlib', '_operator'}}))"]
+    loaded = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    ours = ("stamp", "surfaces", "surfaces.cli", "surfaces.cli.entry", "version")
+    assert loaded == ["headway", *(f"headway.{name}" for name in ours)]
 
 
 def add_under_glob(root: Path) -> None:

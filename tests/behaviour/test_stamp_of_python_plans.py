@@ -123,3 +123,100 @@ def test_it_makes_no_difference_who_runs_the_code(tmp_path: Path, monkeypatch: p
         subprocess.run(way, check=True, capture_output=True)
     assert ledger.read_bytes() == before
     assert len(os.listdir(tmp_path / ".headway/stamps")) == 1
+
+
+LOGGED = """\
+import os
+from headway import Plan
+
+with open("executed.txt", "a") as log:
+    log.write("once\\n")
+plan = Plan("Know it", id="known", env=["STYLE"], environ={"STYLE": "plain"})
+
+@plan.artifact(produces="out.txt", sources=["data.txt"])
+def out(ctx):
+    return "made"
+"""
+
+
+@pytest.fixture
+def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose plan keeps count of its executions, and which is known to have nothing to do."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STYLE", "plain")
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    (tmp_path / "headway.toml").touch()
+    (tmp_path / "data.txt").touch()
+    (tmp_path / "plan.py").write_text(LOGGED)
+    assert "1 made" in command().stdout
+    assert command().stdout == "Nothing to do: 1 artifact is up to date.\n"
+    return tmp_path
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """`headway run --plan plan.py` as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "headway", "run", "--plan", "plan.py", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def takes_the_engine(*words: str) -> bool:
+    """Whether the command line loads what makes plans."""
+    asked = ["run", "--plan", "plan.py", *words]
+    code = (
+        f"import sys; from headway.surfaces.cli.main import main; main({asked}); print('headway.work' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1] == "True"
+
+
+def test_the_command_line_says_by_the_stamp_what_the_full_judgement_says(logged: Path) -> None:
+    """Text and JSON, on both streams; then the engine is not even loaded."""
+    for words in ((), ("--json",), ("-j", "2", "--yes", "--fail-fast")):
+        assert not takes_the_engine(*words)
+        by_stamp = command(*words)
+        shutil.rmtree(logged / ".headway/stamps")
+        assert takes_the_engine(*words)
+        shutil.rmtree(logged / ".headway/stamps")
+        in_full = command(*words)
+        assert (by_stamp.returncode, by_stamp.stdout, by_stamp.stderr) == (0, in_full.stdout, in_full.stderr)
+
+
+@pytest.mark.parametrize("words", [("-n",), ("-v",), ("--fresh",), ("--limit", "1"), ("--set", "a=b"), ("out",)])
+def test_whoever_asks_for_more_is_answered_in_full(logged: Path, words: tuple[str, ...]) -> None:
+    """What else there may be to say, only the ledger knows."""
+    assert takes_the_engine(*words)
+
+
+def test_a_plan_is_executed_once_whether_or_not_it_is_at_rest(logged: Path) -> None:
+    """What it does besides, it does once a run."""
+
+    def executed() -> int:
+        return len((logged / "executed.txt").read_text().splitlines())
+
+    before = executed()
+    assert "Nothing to do" in command().stdout
+    assert executed() == before + 1
+    (logged / "data.txt").write_text("other")
+    assert "1 made" in command().stdout
+    assert executed() == before + 2
+    assert "1 made" in command("--force").stdout
+    assert executed() == before + 3
+
+
+def test_the_command_line_goes_by_its_own_variables(logged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a program gives its plan are that program's."""
+    monkeypatch.setenv("STYLE", "bold")
+    assert "1 made" in command().stdout
+
+
+def test_a_step_summary_is_written_also_where_nothing_is_to_do(logged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On GitHub it is what people look at."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(logged / "summary.md"))
+    assert "Nothing to do" in command().stdout
+    assert "Nothing to do: 1 artifact is up to date." in (logged / "summary.md").read_text()

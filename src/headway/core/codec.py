@@ -7,7 +7,8 @@ last key: 32 hex digits of the sha256 over the line's bytes before `,"hash"`, of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -25,7 +26,6 @@ _SEAL = b',"hash":"'
 SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
 """The last bytes of a line: the hash and what frames it."""
 
-_HASH_AT = len(_SEAL)
 _LINK = b',"prev":"'
 _LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
 
@@ -47,12 +47,12 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _envelope = msgspec.json.Decoder(Envelope).decode
-_state = msgspec.json.Decoder(State).decode
-
 _known: dict[str, type[Event]] = dict(EVENTS)
 _formats: dict[str, int] = {kind.type: FORMAT for kind in get_args(Genesis)}
-_decoders: dict[str, Callable[[msgspec.Raw], Any]] = {}
-"""Made when the first event of a kind is read: few ledgers hold all kinds."""
+"""The newest format that is known, by the kind of a first line."""
+
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+"""Made when an event of the kind is first met: all of them take longer than most commands do."""
 
 
 def know(events: Iterable[type[Event]]) -> None:
@@ -87,9 +87,9 @@ def seal(line: bytes) -> str | None:
 
 def claim(end: bytes) -> str | None:
     """The hash that the last bytes of a line claim, if they are framed as they must be."""
-    if len(end) != SEAL_LENGTH or end[:_HASH_AT] != _SEAL or end[-2:] != b'"}':
+    if len(end) != SEAL_LENGTH or not end.startswith(_SEAL) or not end.endswith(b'"}'):
         return None
-    return end[_HASH_AT:-2].decode("ascii", "replace")
+    return end[len(_SEAL) : -2].decode("ascii", "replace")
 
 
 def link(line: bytes) -> str:
@@ -103,25 +103,26 @@ def link(line: bytes) -> str:
 def decode(line: bytes) -> Record:
     """A verified line as a record. Whatever this version does not know is a version error, never damage."""
     envelope = _open(line)
-    name = envelope.type
-    try:
-        event = (_decoders.get(name) or _decoder(envelope))(envelope.data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise _too_new(envelope.seq, f"shape of {name}: {error}") from error
-    if name in _formats and event.format > _formats[name]:
-        raise _too_new(envelope.seq, f"format {event.format}")
+    decoder = _decoders.get(envelope.type) or _decoder(envelope.type)
+    event: Any
+    if decoder is None:
+        if not envelope.opt:
+            raise _too_new(envelope.seq, f"event type {envelope.type}")
+        event = Unknown(name=envelope.type, data=envelope.data)
+    else:
+        try:
+            event = decoder.decode(envelope.data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
+        if envelope.type in _formats and event.format > _formats[envelope.type]:
+            raise _too_new(envelope.seq, f"format {event.format}")
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
 
 
-def _decoder(envelope: Envelope) -> Callable[[msgspec.Raw], Any]:
-    """What reads the data of a line; of an unknown kind that may be passed over, it is kept as it is."""
-    name = envelope.type
-    if name in _known:
-        _decoders[name] = msgspec.json.Decoder(_known[name]).decode
-        return _decoders[name]
-    if not envelope.opt:
-        raise _too_new(envelope.seq, f"event type {name}")
-    return lambda data: Unknown(name=name, data=data)
+def _decoder(name: str) -> msgspec.json.Decoder[Any] | None:
+    """What reads an event of this kind; None for one that this version does not know."""
+    kind = _known.get(name)
+    return _decoders.setdefault(name, msgspec.json.Decoder(kind)) if kind is not None else None
 
 
 def peek(line: bytes) -> tuple[int, str]:
@@ -153,10 +154,15 @@ def encode_state(state: State) -> bytes:
     return _encode(state)
 
 
+@cache
+def _state() -> msgspec.json.Decoder[State]:
+    return msgspec.json.Decoder(State)
+
+
 def decode_state(data: bytes | msgspec.Raw) -> State:
     """Read back what `encode_state` wrote."""
     try:
-        return _state(data)
+        return _state().decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _too_new(0, f"shape of a state: {error}") from error
 

@@ -87,7 +87,7 @@ class Desk:
         if file is not None and file.endswith(".py"):
             from headway.authoring import load_plan
 
-            return load_plan(file, project).meant(None)
+            return load_plan(file, project.root).meant(None)
         return work.meant(None, chosen)
 
     def _taken(self, plan_id: str) -> tuple[Work, str]:

@@ -301,6 +301,24 @@ def _unfound(reference: str, why: str) -> UsageError:
     )
 
 
+def unwrapped(function: Any) -> Any:
+    """The function below its decorators."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def is_typed_again(before: object, now: object) -> bool:
+    """Whether this is the same function of the same cell of a notebook, executed again: it replaces the one before.
+
+    A cell is no file. Two functions of one name in one cell are two.
+    """
+    old, new = (getattr(unwrapped(f), "__code__", None) for f in (before, now))
+    if old is None or new is None or old.co_qualname != new.co_qualname or os.path.isfile(new.co_filename):
+        return False
+    return bool(old.co_filename != new.co_filename or old.co_firstlineno == new.co_firstlineno)
+
+
 def is_defined_once(path: str, qualname: str) -> bool:
     """Whether a file leaves no doubt which function a name stands for: no conditions, no second definition."""
     if "." in qualname:

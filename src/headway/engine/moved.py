@@ -14,8 +14,13 @@ from headway.engine.making import Task
 from headway.engine.sources import redirects_to
 
 
-def changed_meanwhile(judge: Judge, task: Task, before: Completion | None) -> tuple[dict[str, str], list[str]]:
-    """Sources and requirements that changed while the recipe ran, each with its file; and what it itself wrote."""
+def changed_meanwhile(
+    judge: Judge, task: Task, before: Completion | None, held: set[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Sources and requirements that changed while the recipe ran, each with its file; and what it itself wrote.
+
+    `held`: as in `moved_inputs`.
+    """
     spec, files = task.job.spec, judge.files
     moved: dict[str, str] = {}
     wrote: list[str] = []
@@ -38,7 +43,7 @@ def changed_meanwhile(judge: Judge, task: Task, before: Completion | None) -> tu
     for path in spec.reads:
         if judge.observer.look(path).digest != task.fp.before[path]:
             moved[path] = path
-    for path in moved_inputs(judge, spec, cheaply=False):
+    for path in moved_inputs(judge, spec, held, cheaply=False):
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path
     return dict(sorted(moved.items())), sorted(wrote)
@@ -57,16 +62,26 @@ def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wr
     )
 
 
-def moved_inputs(judge: Judge, spec: ArtifactSpec, *, cheaply: bool) -> Iterable[str]:
-    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
+def moved_inputs(judge: Judge, spec: ArtifactSpec, held: set[str], *, cheaply: bool) -> Iterable[str]:
+    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells.
+
+    `held`: requirements whose outputs were looked at a moment ago, and stood. Artifacts that are begun or end together
+    have many in common.
+    """
     chains, holds = judge.shared.chains, judge.observer.holds
     for required in spec.requires:
+        if required in held:
+            continue
+        whole = True
         for output in judge.recorded(required):
             path = output.path
             if not path or path in chains or (cheaply and output.kind == "tree"):
                 continue
             if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
+                whole = False
                 yield path
+        if whole:
+            held.add(required)
 
 
 def _changed_before(before: Completion | None, path: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from headway.core import commands as cmd
 from headway.core.approval import awaits_approval
-from headway.core.fingerprint import content_digest, reuse_key
+from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import missing
 from headway.core.plan import ArtifactSpec, Retry
@@ -98,12 +98,15 @@ class Run:
         self._running: dict[str, Task] = {}
         self._groups = Groups(lock, run_id)
         self._started = 0
+        self._announced: frozenset[str] = frozenset()
+        self._held: set[str] = set()
         self.result = RunResult(plan_id=self._record.state.plan_id, run_id=run_id, root=root)
         self._tally = Tally(judge, self._record, reporter, self.result, selected)
         self._in_place = InPlace(judge, self._record)
         workshop = Workshop(root, judge.outputs, home, judge.templates.render)
         settings = judge.state.settings
-        self._workers = Workers(jobs, workshop.make, light=settings.timeout is None and settings.retry is None)
+        light = settings.timeout is None and settings.retry is None
+        self._workers = Workers(jobs, workshop.make, light=light, took=self._took)
         self._jobs = Jobs(
             judge,
             self._record,
@@ -162,6 +165,8 @@ class Run:
             ),
             True,
         )
+        run = self._record.state.run
+        self._announced = frozenset(run.pending if run is not None else ())
         if self._options.prompt_change:
             changes = prompts.permitted(self._judge, self._tally.selected)
             self._record(cmd.PermitPromptChange(reason=self._options.prompt_change, changes=tuple(changes)), True)
@@ -207,6 +212,7 @@ class Run:
         """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
         tasks: list[Task] = []
         later: list[str] = []
+        self._held.clear()
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
         while (
             not self._halt
@@ -233,6 +239,10 @@ class Run:
     def _is_light(self, artifact_id: str) -> bool:
         spec = self._record.state.artifacts.get(artifact_id)
         return spec is not None and self._workers.is_light(spec)
+
+    def _took(self, artifact_id: str) -> int | None:
+        done = self._record.state.completed.get(artifact_id)
+        return done.ms if done is not None and done.how == "made" else None
 
     def _room(self) -> int:
         """How many more may be started now: by workers, and by the profile, for which others' claims count."""
@@ -321,7 +331,7 @@ class Run:
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
         """A requirement's output that is no longer what was recorded: nothing is made from it."""
-        for path in moved_inputs(self._judge, spec, cheaply=True):
+        for path in moved_inputs(self._judge, spec, self._held, cheaply=True):
             self._tally.move(spec.id, path)
             return True
         return False
@@ -340,8 +350,7 @@ class Run:
         if problem := self._judge.problem(spec.id):
             self._fail_unmade(spec, "unmakeable", problem)
             return None
-        fp = self._judge.made_from(spec.id)
-        key = reuse_key(fp)
+        fp, key = self._judge.made_from(spec.id), self._judge.key(spec.id)
         replaces = self._keeper.make_way(spec)
         try:
             job = self._jobs.job(spec, key)
@@ -352,9 +361,13 @@ class Run:
         before = self._in_place.found_by(spec, fp)
         return Task(job, fp, key, retry, loop=self._loop, before=before, replaces=replaces)
 
+    def _is_announced(self, task: Task) -> bool:
+        """Whether it is on disk that the run may touch its paths: what stands there after a power cut is no edit."""
+        return task.job.spec.id in self._announced
+
     def _launch(self, tasks: list[Task]) -> None:
         ids = tuple(task.job.spec.id for task in tasks)
-        wait = any(task.job.spec.effects or task.replaces for task in tasks)
+        wait = any(task.job.spec.effects or (task.replaces and not self._is_announced(task)) for task in tasks)
         reasons: dict[str, str] = {a: self._judge.reasons[a].code for a in ids if a not in self.result.reasons}
         try:
             token = self._record(cmd.StartArtifacts(ids=ids, run=self._id, reasons=reasons), wait)[0].seq
@@ -383,6 +396,7 @@ class Run:
     def _take(self, outcomes: list[Outcome]) -> None:
         """Record what came of attempts, all of it in one write, and go on from there."""
         self._judge.state = self._record.state
+        self._held.clear()
         taken = [self._taken(outcome) for outcome in outcomes]
         wait = any(task.job.spec.effects for task, _, _ in taken)
         answers = self._record.all([command for _, command, _ in taken], wait)
@@ -418,8 +432,8 @@ class Run:
 
     def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._record.state.completed.get(outcome.id)
-        moved, wrote = changed_meanwhile(self._judge, task, before)
-        same = before is not None and before.how != "accepted" and reuse_key(before.fp) == task.key
+        moved, wrote = changed_meanwhile(self._judge, task, before, self._held)
+        same = before is not None and before.how != "accepted" and before.fp == task.fp
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
 

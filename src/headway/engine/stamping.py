@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import marshal
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,13 +13,13 @@ import msgspec
 from headway import stamp
 from headway.core.approval import is_open
 from headway.core.paths import is_glob
-from headway.core.plan import ArtifactSpec
 from headway.core.state import Position, State
 from headway.engine.result import RunResult
 from headway.files.observe import RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
+    from headway.core.plan import ArtifactSpec
     from headway.engine.judge import Judge
     from headway.files.observe import Observer
 
@@ -196,8 +195,8 @@ def _identity(state: State, functions: Mapping[str, Callable[..., Any]], root: s
         return None
     source, path = state.proposal.source, state.proposal.path
     if functions:
-        made = built(source, state.artifacts.values(), functions)
-        return (name_of(state.plan_id), made) if made else None
+        made = stamp.built(source, state.artifacts.values(), functions)
+        return (stamp.name_of(state.plan_id), made) if made else None
     is_file = os.path.splitext(path)[1] in PLAN_FILES and os.path.isfile(os.path.join(root, path))
     return (path, "") if is_file else None
 
@@ -227,36 +226,6 @@ def _variables(part: Part) -> Iterator[str]:
     yield from part.judge.state.settings.env
     for spec in part.specs:
         yield from spec.env
-
-
-def at_rest(
-    root: str,
-    plan_id: str,
-    artifacts: Mapping[str, ArtifactSpec],
-    functions: Mapping[str, Callable[..., Any]],
-    *,
-    source: str,
-    environ: Mapping[str, str],
-) -> bool:
-    """Whether a plan that Python code has built is known to have nothing to do. Asked before anything is read."""
-    made = built(source, artifacts.values(), functions)
-    return bool(made) and stamp.still_holds(root, name_of(plan_id), VERSION, environ, built=made)
-
-
-def name_of(plan_id: str) -> str:
-    """The name of the stamp for a plan that Python code builds, whoever runs that code."""
-    return f"python#{plan_id}"
-
-
-def built(source: str, specs: Iterable[ArtifactSpec], functions: Mapping[str, Callable[..., Any]]) -> str:
-    """What Python code has built: the plan, and its functions by their code; "" if that cannot be told."""
-    if any(spec.make.startswith("live:") and not spec.version for spec in specs):
-        return ""
-    codes = {getattr(function, "__code__", None) for function in set(functions.values())}
-    if None in codes:
-        return ""
-    parts = sorted((code.co_filename, code.co_firstlineno, marshal.dumps(code)) for code in codes if code is not None)
-    return hashlib.sha256(repr((source, parts)).encode()).hexdigest()
 
 
 def _all_is_well(judge: Judge) -> bool:

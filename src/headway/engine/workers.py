@@ -33,8 +33,15 @@ LIGHT_LATE = 2 * LIGHT_FOR
 class Workers:
     """Takes tasks, gives outcomes. Threads are started as they are needed and end with the process."""
 
-    def __init__(self, count: int, make: Callable[[Task], Outcome], *, light: bool = True) -> None:
-        """`light`: whether there may be light tasks at all."""
+    def __init__(
+        self,
+        count: int,
+        make: Callable[[Task], Outcome],
+        *,
+        light: bool = True,
+        took: Callable[[str], int | None] = lambda _: None,
+    ) -> None:
+        """`light`: whether there may be light tasks at all; `took`: how many ms an artifact took when last made."""
         self._count = count
         self._make = make
         self._busy = 0
@@ -42,6 +49,7 @@ class Workers:
         self._outcomes: queue.SimpleQueue[tuple[bool, list[Outcome]]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._may_be_light = light
+        self._took = took
         self._light: deque[Task] = deque()
         self._on_light = 0
         self._quick: dict[str, int] = {}
@@ -58,8 +66,13 @@ class Workers:
 
     def is_light(self, spec: ArtifactSpec) -> bool:
         """Whether an artifact is made in a moment, by all that is known: its function was quick so far."""
-        quick = self._quick.get(spec.make, 0) >= LIGHT_AFTER and self._may_be_light
-        return quick and not (spec.effects or spec.verify or spec.retry or spec.timeout is not None)
+        if not self._may_be_light or spec.effects or spec.verify or spec.retry or spec.timeout is not None:
+            return False
+        score = self._quick.get(spec.make)
+        if score is None:
+            took = self._took(spec.id) if spec.make else None
+            score = self._quick[spec.make] = LIGHT_AFTER if took is not None and took <= LIGHT_MS else 0
+        return score >= LIGHT_AFTER
 
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""

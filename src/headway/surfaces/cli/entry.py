@@ -1,6 +1,5 @@
 """The command `headway`: the nothing-to-do case first, since people meet it most, then everything else."""
 
-import gc
 import os
 import sys
 
@@ -15,6 +14,8 @@ def main() -> int:
         known = nothing_to_do(sys.argv[2:], VERSION)
         if known is not None:
             return _leave(*known)
+    import gc
+
     from headway.surfaces.cli.main import main as full
 
     code = full()

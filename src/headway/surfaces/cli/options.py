@@ -83,6 +83,24 @@ def project_of(args: Any, screen: Screen | None = None) -> Project:
     return project
 
 
+def root_of(args: Any) -> str:
+    """The root of that project, before anything of it is loaded: refused as the project itself would be."""
+    from contextlib import suppress
+
+    from headway.errors import DamageError
+    from headway.files.identity import HOME, find_root, read_identity
+
+    if args.project is None:
+        root = find_root(os.getcwd(), home=os.path.expanduser("~"))
+    else:
+        refuse_missing_folder(args.project)
+        root = os.path.abspath(args.project)
+    with suppress(DamageError):
+        read_identity(os.path.join(root, HOME))
+    refuse_home(root)
+    return root
+
+
 def refuse_missing_folder(path: str) -> None:
     """--project names a folder that exists."""
     if not os.path.isdir(path):

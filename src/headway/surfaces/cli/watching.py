@@ -24,7 +24,7 @@ def watching(
     stream = sys.stderr if screen.as_json else sys.stdout
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(line_buffering=True)  # whoever reads the log wants to read it now
-    if environ.get("GITHUB_ACTIONS", "") not in NO:
+    if is_on_github(environ):
         from headway.surfaces.cli.github import Annotated
 
         return Annotated(screen, heartbeat=seconds or HEARTBEAT, where=where)
@@ -33,6 +33,11 @@ def watching(
 
         return View(screen, stream, stopping=stopping, silence=seconds or SILENCE, where=where, verbose=verbose)
     return Lines(screen, heartbeat=seconds or HEARTBEAT, where=where)
+
+
+def is_on_github(environ: Mapping[str, str]) -> bool:
+    """Whether GitHub runs this, and shows what it is told."""
+    return environ.get("GITHUB_ACTIONS", "") not in NO
 
 
 def is_plain(environ: Mapping[str, str]) -> bool:

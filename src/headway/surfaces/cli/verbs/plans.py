@@ -134,7 +134,7 @@ def _taken_in(path: str, args: Any, project: Project) -> Saved:
         return project.save_plan(path, plan_id=args.plan_id, take=take)
     from headway.authoring import load_plan
 
-    meant = load_plan(path, project).meant(args.plan_id, check=project.check)
+    meant = load_plan(path, project.root).meant(args.plan_id, check=project.check)
     assert meant.plan is not None, "Python code proposes a plan"
     return project.take_in(meant.plan, name=meant.name, source=meant.source, plan_id=args.plan_id, take=take)
 

@@ -8,6 +8,7 @@ headway run -n              say what would be made, and why
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -16,18 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from headway.calm import still
 from headway.engine.result import Options
-from headway.surfaces.cli.hands import leads_on
-from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, same_plan
-from headway.surfaces.cli.receipt import names
+from headway.surfaces.cli.meant import is_python, work_of
+from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, root_of, same_plan
 from headway.surfaces.cli.screen import Screen
-from headway.surfaces.cli.watching import watching
-from headway.work import Meant, Work
+from headway.surfaces.cli.watching import is_on_github, watching
 
 if TYPE_CHECKING:
+    from headway.authoring import Plan
     from headway.engine.asking import Question
     from headway.engine.preview import PlanPreview
     from headway.engine.prompts import Question as PromptQuestion
+    from headway.work import Meant, Work
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,8 +97,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
+    plan = _in_python(args)
+    if plan is not None and (known := plan.at_rest(os.environ)) is not None:
+        return _say(*known, screen)
     with still():
-        work, meant = work_of(args, project_of(args))
+        work, meant = work_of(args, project_of(args), plan)
     variables = _variables(args.set)
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
@@ -106,8 +109,12 @@ def run(args: Any, screen: Screen) -> int:
     if variables:
         screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
     if meant.removed:
+        from headway.surfaces.cli.receipt import names
+
         gone, left = [spec.id for spec in meant.removed], work.files_of(meant)
-        screen.note(f"No longer in the plan: {names(gone)}.{f' Their files stay: {names(left)}.' if left else ''}")
+        list_them = f"headway gc --outputs --dry-run{same_plan(args)}"
+        stay = f" Their files stay: {names(left)}. {list_them} lists those that can go." if left else ""
+        screen.note(f"No longer in the plan: {names(gone)}.{stay}")
     if args.verbose and not screen.as_json:
         _analyse(work, meant, args, screen)
     asked = _Signals()
@@ -131,6 +138,29 @@ def run(args: Any, screen: Screen) -> int:
     if args.plan_id and not args.plan and (file := work.changed_file(meant.plan_id)):
         screen.note(f"{file} has changed since it was taken in. Next: headway run --plan {shlex.quote(file)}")
     return result.exit_code
+
+
+def _in_python(args: Any) -> Plan | None:
+    """The plan, if it is in Python and all of it is wanted: then it may be known that there is nothing to do."""
+    asked = Options(jobs=args.jobs, fail_fast=args.fail_fast, yes=args.yes)
+    more = (args.plan_id, args.set, args.take, args.fresh, args.preview, args.diff_plan, args.verbose)
+    if not is_python(args.plan) or any(more) or _options(args) != asked or is_on_github(os.environ):
+        return None
+    root = root_of(args)
+    from headway.authoring import load_plan
+
+    return load_plan(args.plan, root)
+
+
+def _say(text: str, document: str, screen: Screen) -> int:
+    """What a run that looked at everything would say."""
+    if screen.as_json:
+        import msgspec
+
+        screen.answer(msgspec.json.decode(document))
+        screen.note(text)
+    screen.say(text)
+    return 0
 
 
 def _options(args: Any) -> Options:
@@ -194,6 +224,8 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         view.show_difference(difference, seq, screen)
     if preview.warning:
         screen.note(screen.style(f"{preview.warning}.", "yellow", err=True))
+    from headway.surfaces.cli.hands import leads_on
+
     screen.say(f"\n{_next(preview, args) or leads_on(work.status(meant, take=take), same_plan(args))}")
     return 0
 
