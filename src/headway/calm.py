@@ -18,3 +18,19 @@ def calmly() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def still() -> Iterator[None]:
+    """Within, the collector does not look at all, and what came meanwhile is passed over until the command ends.
+
+    For a command that reads a plan before anything is made; `main` lets the collector see all of it again.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()

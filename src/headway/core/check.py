@@ -267,8 +267,12 @@ def _check_producers(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
         first = owners.setdefault(output.path.rstrip("/"), output)
         if first is not output:
             yield _two_producers(output, first)
+    above: dict[str, list[_Output]] = {}
     for output in produced:
-        for owner in _owners_above(output.path, owners):
+        folder = output.path.rstrip("/").rpartition("/")[0]
+        if folder not in above:
+            above[folder] = _owners_above(output.path, owners)
+        for owner in above[folder]:
             if owner.spec is not output.spec or not owner.path.endswith("/"):
                 yield _two_producers(output, owner)
     yield from _check_modified(artifacts, owners)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -48,6 +48,9 @@ _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _envelope = msgspec.json.Decoder(Envelope).decode
 _known: dict[str, type[Event]] = dict(EVENTS)
+_formats: dict[str, int] = {kind.type: FORMAT for kind in get_args(Genesis)}
+"""The newest format that is known, by the kind of a first line."""
+
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 """Made when an event of the kind is first met: all of them take longer than most commands do."""
 
@@ -56,6 +59,8 @@ def know(events: Iterable[type[Event]]) -> None:
     """Learn events of ledgers that are no plan's: whoever keeps such a ledger says so before it is read."""
     for event in events:
         _known.setdefault(event.type, event)
+        if issubclass(event, First):
+            _formats[event.type] = event.known
 
 
 def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
@@ -75,7 +80,7 @@ def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, 
 def seal(line: bytes) -> str | None:
     """The hash of a line that verifies; None for any other bytes."""
     claimed = claim(line[-SEAL_LENGTH:])
-    if claimed is None or digest(memoryview(line)[:-SEAL_LENGTH]) != claimed:
+    if claimed is None or _sha256(memoryview(line)[:-SEAL_LENGTH]).hexdigest()[:HASH_LENGTH] != claimed:
         return None
     return claimed
 
@@ -99,7 +104,7 @@ def decode(line: bytes) -> Record:
     """A verified line as a record. Whatever this version does not know is a version error, never damage."""
     envelope = _open(line)
     decoder = _decoders.get(envelope.type) or _decoder(envelope.type)
-    event: Event
+    event: Any
     if decoder is None:
         if not envelope.opt:
             raise _too_new(envelope.seq, f"event type {envelope.type}")
@@ -109,9 +114,7 @@ def decode(line: bytes) -> Record:
             event = decoder.decode(envelope.data)
         except (msgspec.DecodeError, RecursionError) as error:
             raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
-        if isinstance(event, Genesis) and event.format > FORMAT:
-            raise _too_new(envelope.seq, f"format {event.format}")
-        if isinstance(event, First) and event.format > event.known:
+        if envelope.type in _formats and event.format > _formats[envelope.type]:
             raise _too_new(envelope.seq, f"format {event.format}")
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
 

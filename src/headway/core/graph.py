@@ -6,6 +6,7 @@ All walks are loops, so depth is bounded by memory and not by the interpreter's 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -75,10 +76,10 @@ class ArtifactGraph:
     def dependents(self, artifact_id: str) -> list[str]:
         """What requires it directly, in plan order."""
         if self._dependents is None:
-            edges: dict[str, list[str]] = {}
+            edges: dict[str, list[str]] = defaultdict(list)
             for spec in self._artifacts.values():
                 for required in spec.requires:
-                    edges.setdefault(required, []).append(spec.id)
+                    edges[required].append(spec.id)
             self._dependents = edges
         return self._dependents.get(artifact_id, [])
 
@@ -127,6 +128,23 @@ class ArtifactGraph:
         self._depths = {ids[n]: depth[n] for n in queue}
         return self._depths
 
+    def _placed(self) -> Mapping[str, int]:
+        """The same depths in any order: in one pass where requirements stand before what requires them, as in most
+        plans.
+        """
+        known = self._artifacts
+        placed: dict[str, int] = {}
+        for artifact_id, spec in known.items():
+            depth = 0
+            for required in spec.requires:
+                below = placed.get(required)
+                if below is not None:
+                    depth = below + 1 if below >= depth else depth
+                elif required in known:
+                    return self.depths()
+            placed[artifact_id] = depth
+        return placed
+
     def depth(self, artifact_id: str) -> int:
         """Its depth; -1 for an id that has none."""
         return self.depths().get(artifact_id, -1)
@@ -145,7 +163,7 @@ class ArtifactGraph:
 
     def waves(self) -> list[list[str]]:
         """As `execution_waves`, leaving out whatever is on or behind a cycle: for drafts."""
-        depth = self.depths()
+        depth = self._placed()
         waves: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
         for artifact_id in self._artifacts:
             if artifact_id in depth:
@@ -164,7 +182,7 @@ class ArtifactGraph:
 
     def cycles(self) -> list[list[str]]:
         """One cycle of each knot of artifacts that need each other, as a path: what is required comes first."""
-        known, placed = self._artifacts, self.depths()
+        known, placed = self._artifacts, self._placed()
         stuck = {artifact_id for artifact_id in known if artifact_id not in placed}
         needs = {a: [r for r in known[a].requires if r in stuck] for a in known if a in stuck}
         return [self._around(knot, needs) for knot in _knots(needs)]

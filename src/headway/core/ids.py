@@ -52,6 +52,8 @@ def place_name(plan: str) -> tuple[str, str]:
 
 def artifact_id_problem(artifact_id: str) -> str:
     """Why this cannot name an artifact, or "" if it can."""
+    if artifact_id.isascii() and artifact_id.isidentifier() and len(artifact_id) <= ARTIFACT_ID_MAX:
+        return ""  # as most are
     if not artifact_id or artifact_id != artifact_id.strip():
         return "an artifact id is not empty and neither starts nor ends with a blank"
     if len(artifact_id) > ARTIFACT_ID_MAX:

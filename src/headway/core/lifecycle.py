@@ -158,8 +158,13 @@ def last_whole(run: Run | None) -> str:
 
 def statuses(state: State) -> dict[str, ArtifactStatus]:
     """Every artifact's status, in plan order. Pending behind something failed, missing or blocked is `blocked`."""
-    found = {artifact_id: recorded_status(state, artifact_id) for artifact_id in state.artifacts}
-    graph = ArtifactGraph.over(state.artifacts)
+    artifacts, completed = state.artifacts, state.completed
+    found: dict[str, ArtifactStatus]
+    if state.claims or state.failed or state.made or state.skipped:
+        found = {artifact_id: recorded_status(state, artifact_id) for artifact_id in artifacts}
+    else:
+        found = {artifact_id: "complete" if artifact_id in completed else "pending" for artifact_id in artifacts}
+    graph = ArtifactGraph.over(artifacts)
     queue = [a for a, status in found.items() if status == "failed"]
 
     def block(ids: Iterable[str]) -> None:
@@ -168,7 +173,8 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
                 found[artifact_id] = "blocked"
                 queue.append(artifact_id)
 
-    block(a for a, names in graph.missing().items() if any(name_elsewhere(name) is None for name in names))
+    gaps = graph.missing() if "pending" in found.values() else {}
+    block(a for a, names in gaps.items() if any(name_elsewhere(name) is None for name in names))
     for artifact_id in queue:
         block(graph.dependents(artifact_id))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 COMPARISONS = 50_000
@@ -37,5 +36,7 @@ class Nearest:
     def _closest(self, word: str) -> str:
         if len(word) > LONGEST or self._left < len(self._known):
             return ""
+        import difflib  # for those who mistype
+
         self._left -= len(self._known)
         return next(iter(difflib.get_close_matches(word, self._known, n=1)), "")

@@ -529,3 +529,4 @@ class Session:
             cache = Cache(os.path.join(self.home, "cache.sqlite"))
             cache.keep_stats((path, observer.entries[path]) for path in observer.changed if path in observer.entries)
             cache.close()
+            observer.changed.clear()  # what is kept once need not be kept again

@@ -19,7 +19,9 @@ from headway.files.observe import RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
+    from headway.core.plan import ArtifactSpec
     from headway.engine.judge import Judge
+    from headway.files.observe import Observer
 
 TAIL = 36
 """So much of the end of a ledger tells it from any other: the hash of its newest event."""
@@ -153,16 +155,17 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
     found: set[str] = set()
     touched = _with_folders(changed)
+    apart_from = touched.keys().isdisjoint
     known: set[str] = set()
     for artifact_id, done in state.completed.items():
         fp = done.fp
-        paths = {p for o in done.outputs if (p := o.path.rstrip("/")) in touched}
-        paths |= {p for p in (*fp.sources, *fp.before) if p in touched}
-        if fp.templates:
-            paths |= {p for label in fp.templates for p in (label, label.partition(": ")[2]) if p in touched}
-        if paths:
+        paths = [output.path.rstrip("/") for output in done.outputs]
+        if fp.sources or fp.before or fp.templates:
+            paths += (*fp.sources, *fp.before)
+            paths += (path for label in fp.templates for path in (label, label.partition(": ")[2]))
+        if not apart_from(paths):
             found.add(artifact_id)
-            known.update(*(touched[path] for path in paths))
+            known.update(*(touched[path] for path in paths if path in touched))
     return found if known.issuperset(changed) else None
 
 
@@ -198,11 +201,17 @@ def _identity(state: State, functions: Mapping[str, Callable[..., Any]], root: s
     return (path, "") if is_file else None
 
 
-class Part(NamedTuple):
+class Part:
     """Artifacts of one plan that the verdict was about: all of the plan's own, and those that it rests on elsewhere."""
 
-    judge: Judge
-    ids: list[str]
+    def __init__(self, judge: Judge, ids: list[str]) -> None:
+        self.judge = judge
+        self.left = {artifact_id: judge.recorded(artifact_id) for artifact_id in ids}
+        """What stands at the paths of each."""
+
+    @property
+    def specs(self) -> Iterator[ArtifactSpec]:
+        return map(self.judge.state.artifacts.__getitem__, self.left)
 
 
 def _end(ledger: str) -> tuple[int, bytes]:
@@ -214,10 +223,9 @@ def _end(ledger: str) -> tuple[int, bytes]:
 
 
 def _variables(part: Part) -> Iterator[str]:
-    state = part.judge.state
-    yield from state.settings.env
-    for artifact_id in part.ids:
-        yield from state.artifacts[artifact_id].env
+    yield from part.judge.state.settings.env
+    for spec in part.specs:
+        yield from spec.env
 
 
 def _all_is_well(judge: Judge) -> bool:
@@ -237,11 +245,10 @@ def _sources_changed(part: Part) -> bool:
             known is None or len(judge.observer.expand([pipeline.units.files])) != len(known.units)
         ):
             return True
-    specs = judge.state.artifacts
     return any(
-        not set(judge.files.declared(specs[a])) <= set(judge.now[a].sources)
-        for a in part.ids
-        if specs[a].sources and a in judge.now
+        not set(judge.files.declared(spec)) <= set(judge.now[spec.id].sources)
+        for spec in part.specs
+        if spec.sources and spec.id in judge.now
     )
 
 
@@ -254,8 +261,8 @@ def _apart(part: Part, root: str) -> dict[str, str]:
 def _files(part: Part) -> dict[str, str]:
     """Every file that artifacts read or left, with the digest that it had then ("" for whatever it had)."""
     judge, found = part.judge, dict[str, str]()
-    for artifact_id in part.ids:
-        for output in judge.recorded(artifact_id):
+    for artifact_id, outputs in part.left.items():
+        for output in outputs:
             if output.path and judge.shared.is_last(artifact_id, output.path):
                 found[output.path.rstrip("/")] = output.digest
         if artifact_id in judge.now:
@@ -271,8 +278,9 @@ def _files(part: Part) -> dict[str, str]:
 def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, int]] | None:
     """The files that hold the texts of artifacts without files, as they are; None if one is gone."""
     held: set[str] = set()
-    for judge, ids in parts:
-        held |= {judge.outputs.blobs.file_of(o.digest) for a in ids for o in judge.recorded(a) if not o.path}
+    for part in parts:
+        texts = (output for outputs in part.left.values() for output in outputs if not output.path)
+        held |= {part.judge.outputs.blobs.file_of(text.digest) for text in texts}
     found = {os.path.relpath(path, root): stamp.stat_at(path) for path in sorted(held)}
     stats = {path: stat for path, stat in found.items() if stat is not None}
     return stats if len(stats) == len(found) else None
@@ -285,6 +293,9 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     found = {}
     waiting = list(files.items())
     for path, digest in waiting:
+        if (stat := _undoubted(observer, path, digest)) is not None:
+            found[path] = stat
+            continue
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
             return None
@@ -314,21 +325,28 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     return found
 
 
+def _undoubted(observer: Observer, path: str, digest: str) -> tuple[int, int, int, int] | None:
+    """The stat of a file that nothing casts doubt on, as most are; None if it has to be looked at."""
+    entry = observer.entries.get(path)
+    if entry is None or entry.digest[: len(digest)] != digest or not entry.sure():
+        return None
+    stat = stamp.stat_at(f"{observer.root}/{path}")
+    return stat if stat == entry.stat else None
+
+
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
     """Folders whose listing a pattern, or a folder that is read or was made, depends on."""
     names: set[str] = set()
     for pipeline in part.judge.state.settings.pipelines:
         if pipeline.units.files:
             names |= _folders_behind(pipeline.units.files, root)
-    for spec in (part.judge.state.artifacts[a] for a in part.ids):
-        for pattern in spec.sources:
-            if is_glob(pattern):
-                names |= _folders_behind(pattern, root)
-            elif os.path.isdir(os.path.join(root, pattern)):
-                names |= _below(pattern.rstrip("/"), root, all_of_it=True)
-        for output in part.judge.recorded(spec.id):
-            if output.kind == "tree":
-                names |= _below(output.path.rstrip("/"), root, all_of_it=True)
+    for pattern in {pattern for spec in part.specs for pattern in spec.sources}:
+        if is_glob(pattern):
+            names |= _folders_behind(pattern, root)
+        elif os.path.isdir(os.path.join(root, pattern)):
+            names |= _below(pattern.rstrip("/"), root, all_of_it=True)
+    for tree in (output for outputs in part.left.values() for output in outputs if output.kind == "tree"):
+        names |= _below(tree.path.rstrip("/"), root, all_of_it=True)
     found = {}
     for name in sorted(names):
         there = name

@@ -5,12 +5,13 @@ Derived from files and ledgers. A cache that cannot be read or written is as goo
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
+
+import msgspec
 
 from headway.core.paths import is_text
 from headway.files.observe import Entry, Stat
@@ -47,13 +48,13 @@ class Cache:
         if paths is None:
             rows = self._rows(f"SELECT {columns} FROM stats")
         else:
-            wanted = json.dumps([path for path in paths if is_text(path)])
+            wanted = msgspec.json.encode([path for path in paths if is_text(path)]).decode()
             rows = self._rows(f"SELECT {columns} FROM stats WHERE path IN (SELECT value FROM json_each(?))", wanted)
         return {path: Entry(Stat(s, m, c, i), digest, kind, at) for path, s, m, c, i, digest, kind, at in rows}
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
-        """Add to the stat cache."""
-        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if is_text(path)]
+        """Add to the stat cache: in the order of its pages, so that each is touched once."""
+        rows = sorted((path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if is_text(path))
         with self._writing() as db:
             if db is not None and rows:
                 db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)

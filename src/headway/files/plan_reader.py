@@ -42,6 +42,7 @@ SECTIONS: Mapping[str, Callable[..., Any]] = {
 QUOTE = "write it in quotes"
 
 _UNUSABLE: Any = object()
+_TEXTS = frozenset({str})
 
 
 class Place(NamedTuple):
@@ -143,13 +144,26 @@ def _read_keys(
     found: dict[str, Any] = {}
     written = given.written if isinstance(given, Map) else {}
     for name, value in given.items():
-        spot = Spot(artifact, within + name, key_line(given, name), written.get(name, ""))
         key = table.get(name)
+        if key is not None and (key.field or name) not in found and (usual := _usual(value, key)) is not None:
+            found[key.field or name] = usual
+            continue
+        spot = Spot(artifact, within + name, key_line(given, name), written.get(name, ""))
         if key is None:
             notes.unknown(name, spot, table)
         elif value is not None:
             _keep(notes, found, key.field or name, _READ[key.kind](notes, value, key, spot), spot)
     return found
+
+
+def _usual(value: object, key: Key) -> Any:
+    """A text, or texts, where that is what is expected: nothing is to be said of it. None for all else."""
+    if key.kind == "text":
+        return value if isinstance(value, str) else None
+    if key.kind == "list":
+        texts = [value] if isinstance(value, str) else value
+        return key.tidy(texts) if isinstance(texts, list) and _TEXTS.issuperset(map(type, texts)) else None
+    return None
 
 
 def _keep(notes: Notes, found: dict[str, Any], field: str, value: object, spot: Spot) -> None:
@@ -402,7 +416,9 @@ def _read_artifact(
     if given is None:
         return ArtifactSpec(id=name)
     if isinstance(given, dict):
-        return ArtifactSpec(**({"id": name} | _read_keys(notes, given, table, name)))
+        found = _read_keys(notes, given, table, name)
+        found["id"] = name
+        return ArtifactSpec(**found)
     message = f"artifact {name} must be a mapping of keys, not {kind_of(given)}"
     notes.note("plan.type", message, Spot(name, "", line))
     return ArtifactSpec(id=name)

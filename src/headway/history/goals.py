@@ -5,8 +5,9 @@ Knows states and shapes; files only through what it is given to ask.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from itertools import chain
 
 from headway.core.ids import hash_goal
 from headway.core.lifecycle import is_done, progress, statuses
@@ -213,23 +214,21 @@ def edges_of(goal: GoalDetail) -> Iterator[Edge]:
         yield from _edges_of_task(goal, task, own)
 
 
-def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge]:
-    node, ts = task_id(goal.id, task.id), task.completed_at or goal.created_at
-    for required in task.requires:
-        source = task_id(goal.id, required) if required in own else required
-        yield _edge("dependency", source, node, goal.created_at, goal.id)
-    for path in task.sources:
-        yield _edge("dependency", path, node, goal.created_at, goal.id)
-    for path in task.produces:
-        yield _edge("produces", node, path, ts, goal.id)
+def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> list[Edge]:
+    goal_id, begun = goal.id, goal.created_at
+    node, ts = task_id(goal_id, task.id), task.completed_at or begun
+    edges = [_edge("dependency", task_id(goal_id, r) if r in own else r, node, begun, goal_id) for r in task.requires]
+    edges += [_edge("dependency", path, node, begun, goal_id) for path in task.sources]
+    edges += [_edge("produces", node, path, ts, goal_id) for path in task.produces]
     for path in task.imports or ():
         for target in task.produces:
             if target.endswith(".py") and target != path:
-                yield _edge("integrates", path, target, ts, goal.id, kind="import", verified=True)
+                edges.append(_integration("import", path, target, ts, goal_id, verified=True))
     for kind, names in task.integrates.items():
         for name in names:
-            source = task_id(goal.id, name) if name in own else name
-            yield _edge("integrates", source, node, ts, goal.id, kind=kind, verified=task.verified)
+            source = task_id(goal_id, name) if name in own else name
+            edges.append(_integration(kind, source, node, ts, goal_id, verified=task.verified))
+    return edges
 
 
 def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge], list[Edge]]:
@@ -243,7 +242,8 @@ def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge
         old = was.pop(task.id, None)
         if old is not None and same_names and _ties(old) == _ties(task):
             continue
-        came.update((edge.id, edge) for edge in _edges_of_task(now, task, own_now))
+        for edge in _edges_of_task(now, task, own_now):
+            came[edge.id] = edge
         if old is not None and before is not None:
             went.update((edge.id, edge) for edge in _edges_of_task(before, old, own_before))
     for old in was.values():
@@ -260,22 +260,26 @@ def temporal_edge(earlier: str, later: str, ts: str) -> Edge:
     return _edge("temporal", earlier, later, ts, later)
 
 
-def _edge(
-    kind_of: EdgeType, source: str, target: str, ts: str, goal: str, *, kind: str = "", verified: bool | None = None
-) -> Edge:
-    name = f"{kind_of}\0{kind}\0{source}\0{target}\0{goal}"
-    edge_id = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return Edge(
-        id=edge_id, source=source, target=target, type=kind_of, ts=ts, kind=kind, verified=verified, goal_id=goal
-    )
+def _edge(type_: EdgeType, source: str, target: str, ts: str, goal: str) -> Edge:
+    edge_id = _edge_id(f"{type_}\0\0{source}\0{target}\0{goal}")
+    return Edge(id=edge_id, source=source, target=target, type=type_, ts=ts, goal_id=goal)
 
 
-def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[str]:
+def _integration(kind: str, source: str, target: str, ts: str, goal: str, *, verified: bool) -> Edge:
+    edge = _edge("integrates", source, target, ts, goal)
+    edge.id, edge.kind, edge.verified = _edge_id(f"integrates\0{kind}\0{source}\0{target}\0{goal}"), kind, verified
+    return edge
+
+
+def _edge_id(name: str) -> str:
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> list[str]:
     """The nodes that a task builds on, of whatever kind."""
-    for name in (*task.requires, *(n for names in task.integrates.values() for n in names)):
-        yield task_id(goal.id, name) if name in own else name
-    yield from task.sources
-    yield from task.imports or ()
+    names = [*task.requires, *chain.from_iterable(task.integrates.values())] if task.integrates else task.requires
+    found = [f"{goal.id}:{name}" if name in own else name for name in names]
+    return [*found, *task.sources, *(task.imports or ())]
 
 
 # What it made.

@@ -5,6 +5,7 @@ Knows shapes only. Who wrote a file last counts as who made it; every goal that 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from headway.history.goals import manifest_of, uses_of
@@ -26,7 +27,7 @@ def affected(known: Manifest, index: DagIndex) -> set[str]:
 def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[str], *, last_updated: str) -> Manifest:
     """A manifest in which the stale goals are as `details` have them now, and the others as they were."""
     artifacts: dict[str, ManifestEntry] = {}
-    users: dict[str, set[str]] = {}
+    users: dict[str, set[str]] = defaultdict(set)
     for name, entry in known.artifacts.items():
         users[name] = {user for user in entry.used_by if user.partition(":")[0] not in stale}
         if stale.isdisjoint(entry.goals):
@@ -47,12 +48,14 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
     for goal in goals:
         own = {task.id for task in goal.tasks}
         for task in goal.tasks:
+            user = task_id(goal.id, task.id)
             for used in uses_of(goal, task, own):
                 for name in made.get(used, (used,)):
-                    users.setdefault(name, set()).add(task_id(goal.id, task.id))
+                    users[name].add(user)
     for name, entry in artifacts.items():
         entry.used_by = sorted(users.get(name, ()))
-    return Manifest(version=VERSION, last_updated=last_updated, artifacts=dict(sorted(artifacts.items())))
+    in_order = {name: artifacts[name] for name in sorted(artifacts)}
+    return Manifest(version=VERSION, last_updated=last_updated, artifacts=in_order)
 
 
 def compact(details: list[GoalDetail], orphans: set[str], before: str) -> int:

@@ -405,11 +405,12 @@ class FileLedger:
         entries: list[Entry] = []
         chain, end, broken = Chain(start.position), start.offset, False
         for line in lines(fd, start.offset, size):
-            name = "" if broken else chain.takes(line.data)
+            sealed = codec.seal(line.data)
+            name = chain.accepts(line.data, sealed) if sealed is not None and not broken else ""
             if name:
                 entries.append(Entry(line.data, chain.at, name, line.offset, line.end))
                 end = line.end
-            elif codec.seal(line.data) is not None:
+            elif sealed is not None:
                 raise recovery.damaged(self.path, Mark(end, chain.at), size)
             else:
                 broken = True

@@ -153,13 +153,8 @@ class Chain:
     def __init__(self, at: Position) -> None:
         self.at = at
 
-    def takes(self, data: bytes) -> str:
-        """The type of a line that verifies and continues the chain, now the newest event; "" for any other."""
-        sealed = codec.seal(data)
-        return self.accepts(data, sealed) if sealed is not None else ""
-
     def accepts(self, data: bytes, sealed: str) -> str:
-        """The same for a line that is known to verify."""
+        """The type of a line that verifies and continues the chain, now the newest event; "" for any other."""
         if codec.link(data) != self.at.hash:
             return ""
         seq, name = heading(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import zlib
@@ -62,6 +61,8 @@ def pack(chunks: Iterable[bytes], running: codec.Running) -> Iterator[bytes]:
 
 def unpack(path: str) -> Iterator[bytes]:
     """The lines of a sealed segment."""
+    import gzip  # few ledgers have any
+
     try:
         with gzip.open(path, "rb") as file:
             for line in file:

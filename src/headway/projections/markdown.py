@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from headway.core import codec
 from headway.core.approval import is_open
@@ -83,21 +84,24 @@ def _line(text: str) -> str:
 
 
 def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
-    words = [f"- [{MARK[status]}] **{spec.id}**"]
-    if spec.description:
-        words.append(f": {' '.join(spec.description.split())}")
-    notes = [] if status in ("complete", "pending") else [status.replace("_", " ")]
-    if spec.id in state.failed:
-        notes.append(state.failed[spec.id].error.splitlines()[0] if state.failed[spec.id].error else "")
-    if spec.id in state.claims:
-        claim = state.claims[spec.id]
-        notes.append(f"claimed by {claim.by or 'somebody'}" + (f" until {claim.lease}" if claim.lease else ""))
-    elif spec.id in state.made:
-        notes.append("waits for " + ", ".join(lack.text for lack in missing(state, spec.id)))
-    if spec.id in state.evidence:
-        notes.append(", ".join(f"{v.gate}: {v.verdict} by {v.by}" for v in state.evidence[spec.id][-5:]))
+    artifact_id = spec.id
+    about = f": {' '.join(spec.description.split())}" if spec.description else ""
+    notes = [] if status in ("complete", "pending") else [status.replace("_", " "), *_in_question(state, artifact_id)]
+    if artifact_id in state.evidence:
+        notes.append(", ".join(f"{v.gate}: {v.verdict} by {v.by}" for v in state.evidence[artifact_id][-5:]))
     if spec.requires:
         notes.append(f"needs {', '.join(spec.requires)}")
     if spec.produces:
-        notes.append(", ".join(f"`{path}`" for path in spec.produces))
-    return "".join(words) + (f" ({'; '.join(note for note in notes if note)})" if notes else "")
+        notes.append(f"`{'`, `'.join(spec.produces)}`")
+    return f"- [{MARK[status]}] **{artifact_id}**{about}" + (f" ({'; '.join(filter(None, notes))})" if notes else "")
+
+
+def _in_question(state: State, artifact_id: str) -> Iterator[str]:
+    """What went wrong with an artifact, who is at it, what it waits for."""
+    if artifact_id in state.failed:
+        yield state.failed[artifact_id].error.splitlines()[0] if state.failed[artifact_id].error else ""
+    if artifact_id in state.claims:
+        claim = state.claims[artifact_id]
+        yield f"claimed by {claim.by or 'somebody'}" + (f" until {claim.lease}" if claim.lease else "")
+    elif artifact_id in state.made:
+        yield "waits for " + ", ".join(lack.text for lack in missing(state, artifact_id))

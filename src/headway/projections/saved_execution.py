@@ -196,12 +196,13 @@ def _completed_line(item: tuple[str, Completion]) -> bytes:
     """A completion, with RFC-040's names for what has one there."""
     artifact_id, done = item
     rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False))
-    return b'%s: {"content_hash":%s,"model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
+    tier, verified = _encode(done.tier) if done.tier else b'""', b"true" if done.verified else b"false"
+    return b'%s: {"content_hash":"%s","model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
         _encode(artifact_id),
-        _encode(content_hash(done)),
-        _encode(done.tier),
+        content_hash(done).encode(),
+        tier,
         done.ms,
-        b"true" if done.verified else b"false",
+        verified,
         rest[1:],
     )
 

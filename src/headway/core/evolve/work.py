@@ -104,8 +104,9 @@ def accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
 
 
 def _settle(state: State, artifact_id: str, completion: Completion) -> None:
-    if not is_done(state, artifact_id):
-        shut(state, state.artifacts[artifact_id].milestone)
+    milestone = state.artifacts[artifact_id].milestone
+    if milestone and not is_done(state, artifact_id):
+        shut(state, milestone)
     for aspect in (
         state.claims,
         state.failed,

@@ -14,9 +14,13 @@ def main() -> int:
         known = nothing_to_do(sys.argv[2:], VERSION)
         if known is not None:
             return _leave(*known)
+    import gc
+
     from headway.surfaces.cli.main import main as full
 
-    return full()
+    code = full()
+    gc.freeze()  # on the way out, what is left of a plan is let go of without looking through it for garbage
+    return code
 
 
 def _leave(out: str, err: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import nullcontext
@@ -87,6 +88,8 @@ def main(argv: list[str] | None = None) -> int:
         from headway.surfaces.cli.exit import leave
 
         return leave(error, screen)
+    finally:
+        gc.unfreeze()
 
 
 def _dispatch(words: list[str], screen: Any) -> int:

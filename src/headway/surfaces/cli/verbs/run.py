@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from headway.calm import still
 from headway.engine.result import Options
 from headway.surfaces.cli.meant import is_python, work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, root_of, same_plan
@@ -99,7 +100,8 @@ def run(args: Any, screen: Screen) -> int:
     plan = _in_python(args)
     if plan is not None and (known := plan.at_rest(os.environ)) is not None:
         return _say(*known, screen)
-    work, meant = work_of(args, project_of(args), plan)
+    with still():
+        work, meant = work_of(args, project_of(args), plan)
     variables = _variables(args.set)
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
