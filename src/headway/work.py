@@ -16,7 +16,6 @@ import msgspec
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, ArtifactRemoved, EditPreserved, OutputAccepted
-from headway.core.fingerprint import reuse_key
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
@@ -232,7 +231,7 @@ class Work:
             waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
             if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
                 continue
-            for earlier in judge.precedents.earlier(reuse_key(judge.made_from(artifact_id))):
+            for earlier in judge.precedents.earlier(judge.key(artifact_id)):
                 if all(map(judge.outputs.readable, earlier.outputs)):
                     found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
                     break

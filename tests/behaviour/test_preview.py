@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def test_times_are_the_median_of_an_artifacts_own_history(bench: Bench, monkeypa
 
     for ms in (30, 10, 50):
         real = making.Workshop.make
-        monkeypatch.setattr(making.Workshop, "make", lambda self, task, ms=ms, r=real: r(self, task)._replace(ms=ms))
+        monkeypatch.setattr(making.Workshop, "make", lambda self, task, ms=ms, r=real: replace(r(self, task), ms=ms))
         bench.run(rerun_all=True)
         monkeypatch.undo()
     found = preview(bench, rerun_all=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, spec_digest
+from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, reuse_key, spec_digest
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
@@ -75,6 +75,7 @@ class Judge:
         self._unfinished = unfinished(state)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest: dict[str, int] = {}
+        self._newest_key: tuple[Fingerprint, str] | None = None
         self.standing: Standing | None = None
         self.order: list[str] = []
         """What was judged, in this order; the others were known to be fresh."""
@@ -246,6 +247,13 @@ class Judge:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
         return self.now.get(artifact_id) or self.fingerprint(artifact_id)
 
+    def key(self, artifact_id: str) -> str:
+        """What tells whether something was made before from the same things in the same way."""
+        fp = self.made_from(artifact_id)
+        if self._newest_key is None or self._newest_key[0] is not fp:  # who asks often asks again at once
+            self._newest_key = (fp, reuse_key(fp))
+        return self._newest_key[1]
+
     def sources_of(self, artifact_id: str) -> list[str]:
         """The files that the artifact reads and that the plan does not make."""
         self.made_from(artifact_id)
@@ -272,19 +280,21 @@ class Judge:
 
     def content(self, artifact_id: str) -> str:
         """What dependents see of an artifact: of one that was skipped, its last output or nothing."""
-        if artifact_id not in self.state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
+        state = self.state
+        if artifact_id not in state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.content
-        skip = self.state.skipped.get(artifact_id)
-        return content_of(self.state.completed.get(artifact_id) if skip is None else skip.last)
+        skip = state.skipped.get(artifact_id)
+        return content_of(state.completed.get(artifact_id) if skip is None else skip.last)
 
     def recorded(self, artifact_id: str) -> tuple[Output, ...]:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
-        if artifact_id in self.state.made:
-            return self.state.made[artifact_id].outputs
-        if artifact_id not in self.state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
+        state = self.state
+        if artifact_id in state.made:
+            return state.made[artifact_id].outputs
+        if artifact_id not in state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.outputs
-        skip = self.state.skipped.get(artifact_id)
-        done = self.state.completed.get(artifact_id) if skip is None else skip.last
+        skip = state.skipped.get(artifact_id)
+        done = state.completed.get(artifact_id) if skip is None else skip.last
         return done.outputs if done is not None else ()
 
     def problem(self, artifact_id: str) -> str:

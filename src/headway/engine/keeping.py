@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from headway.core import commands as cmd
-from headway.core.fingerprint import content_digest, reuse_key
+from headway.core.fingerprint import content_digest
 from headway.core.freshness import Reason
 from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
@@ -87,7 +87,7 @@ class Keeper:
         if not self._precedents.any():
             return ""
         fp = self._judge.made_from(artifact_id)
-        for earlier in self._precedents.earlier(reuse_key(fp)):
+        for earlier in self._precedents.earlier(self._judge.key(artifact_id)):
             if self._is_turned_down(artifact_id, earlier.outputs):
                 continue
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -49,7 +49,8 @@ class Task:
     replaces: bool = False
 
 
-class Outcome(NamedTuple):
+@dataclass(slots=True)
+class Outcome:
     """What came of it."""
 
     id: str
@@ -80,7 +81,6 @@ class Workshop:
         """All attempts of one artifact. Never raises: an engine's own error is the artifact's failure, said so."""
         began = time.monotonic()
         attempt = 0
-        spec = task.job.spec
         while True:
             attempt += 1
             outcome = self._attempt(task)
@@ -89,11 +89,12 @@ class Workshop:
             if final or attempt >= task.retry.attempts or task.job.cancelled():
                 break
             _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.cancelled)
-            for path in spec.produces:  # an attempt begins with nothing of the one that failed
+            for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
-        ms = round((time.monotonic() - began) * 1000)
-        outcome = outcome._replace(attempts=attempt, ms=ms)
-        return outcome if outcome.ok else outcome._replace(outputs=self._left(spec))
+        outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
+        if not outcome.ok:
+            outcome.outputs = self._left(task.job.spec)
+        return outcome
 
     def _attempt(self, task: Task) -> Outcome:
         spec = task.job.spec
@@ -105,15 +106,16 @@ class Workshop:
             said = Outcome(spec.id, True)
             if spec.templates and self._render is not None:
                 task = dataclasses.replace(task, job=self._with_prompt(task.job))
-                said = said._replace(prompt=os.path.basename(task.job.prompt_path))
+                said.prompt = os.path.basename(task.job.prompt_path)
             attempt = self._run(task)
             if task.job.responses:
                 attempt = attempt._replace(stdout="\n".join(task.job.responses).encode())
-            said = said._replace(stdout=self._keep(attempt.stdout), stderr=self._keep(attempt.stderr))
+            said.stdout, said.stderr = self._keep(attempt.stdout), self._keep(attempt.stderr)
             if spec.templates and said.stdout:
                 self._as_file(said.stdout)
             if not attempt.ok:
-                return _failed(said, attempt.code, attempt.error)._replace(retry_after=attempt.retry_after)
+                said.retry_after = attempt.retry_after
+                return _failed(said, attempt.code, attempt.error)
             text, known = self._write(attempt.value, task.job)
             missing = [p for p in (*spec.produces, *spec.modifies) if p not in known and not self._exists(p)]
             if missing and spec.optional:
@@ -124,17 +126,18 @@ class Workshop:
             if checked is not None and checked.code == "cancelled":
                 return _failed(said, "cancelled", checked.error)
             if checked is not None and not checked.ok:
-                said = said._replace(stdout=self._keep(checked.stdout), stderr=self._keep(checked.stderr))
+                said.stdout, said.stderr = self._keep(checked.stdout), self._keep(checked.stderr)
                 return _failed(said, "verify_failed", told(spec, checked))
             if checked is not None or len(known) != len(spec.produces) or spec.modifies:
                 outputs = self.outputs.capture((*spec.produces, *spec.modifies))
             else:
                 outputs = tuple(known[path] for path in spec.produces)
-            kept = outputs or (self.outputs.keep_text(text),)
-            asked = self.checks(task.job) if spec.gates else ()
-            if asked and task.job.cancelled():
+            said.outputs = outputs or (self.outputs.keep_text(text),)
+            said.verified = checked is not None
+            said.checks = self.checks(task.job) if spec.gates else ()
+            if said.checks and task.job.cancelled():
                 return _failed(said, "cancelled", "The run stopped")
-            return said._replace(outputs=kept, verified=checked is not None, checks=asked)
+            return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
                 return Outcome(spec.id, False, (), error.error_code, error.in_one_line)
@@ -255,15 +258,12 @@ class Workshop:
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
-        text = self.outputs.text
-        paths = tuple(output.path for output in outputs if output.path)
-        if paths:
-            first = os.path.join(self.root, paths[0])
-            return Input(self.root, paths, lambda: _read(first), names)
-        if not outputs:
-            return Input(self.root, (), lambda: b"")
-        digest = outputs[0].digest
-        return Input(self.root, (os.path.relpath(self._as_file(digest), self.root),), lambda: text(digest))
+        paths = tuple([output.path for output in outputs if output.path])
+        if paths or not outputs:
+            return Input(self.root, paths, names)
+        text, digest = self.outputs.text, outputs[0].digest
+        path = os.path.relpath(self._as_file(digest), self.root)
+        return Input(self.root, (path,), read=lambda: text(digest))
 
     def _as_file(self, digest: str) -> str:
         """A blob as a file that nobody changes."""
@@ -302,7 +302,8 @@ def told(spec: ArtifactSpec, checked: Attempt) -> str:
 
 
 def _failed(said: Outcome, code: str, error: str) -> Outcome:
-    return said._replace(ok=False, code=code, error=error)
+    said.ok, said.code, said.error = False, code, error
+    return said
 
 
 def _read(path: str) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from headway.core.approval import awaits_approval
-from headway.core.fingerprint import reuse_key
 from headway.core.freshness import EDITS, RESTORABLE, ChangeReport, Reason
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph, Tier
@@ -278,7 +277,7 @@ def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     )
     if not known or judge.is_forced(artifact_id) or spec.effects or not judge.precedents.any():
         return "make"
-    earlier = judge.precedents.earlier(reuse_key(judge.made_from(artifact_id)))
+    earlier = judge.precedents.earlier(judge.key(artifact_id))
     return "reuse" if any(all(map(judge.outputs.is_stored, e.outputs)) for e in earlier) else "make"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from headway.core import commands as cmd
 from headway.core.approval import awaits_approval
-from headway.core.fingerprint import content_digest, reuse_key
+from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import missing
 from headway.core.plan import ArtifactSpec, Retry
@@ -350,8 +350,7 @@ class Run:
         if problem := self._judge.problem(spec.id):
             self._fail_unmade(spec, "unmakeable", problem)
             return None
-        fp = self._judge.made_from(spec.id)
-        key = reuse_key(fp)
+        fp, key = self._judge.made_from(spec.id), self._judge.key(spec.id)
         replaces = self._keeper.make_way(spec)
         try:
             job = self._jobs.job(spec, key)
@@ -434,7 +433,7 @@ class Run:
     def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._record.state.completed.get(outcome.id)
         moved, wrote = changed_meanwhile(self._judge, task, before, self._held)
-        same = before is not None and before.how != "accepted" and reuse_key(before.fp) == task.key
+        same = before is not None and before.how != "accepted" and before.fp == task.fp
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
 

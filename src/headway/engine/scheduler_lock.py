@@ -59,8 +59,9 @@ class Groups:
 
     def ended(self, artifact_id: str) -> None:
         """What was running for this artifact, if anything, is over."""
-        with self._mutex:
-            if self._by_artifact.pop(artifact_id, None) is not None:
+        if artifact_id in self._by_artifact:
+            with self._mutex:
+                del self._by_artifact[artifact_id]
                 self._sign()
 
     def _sign(self) -> None:

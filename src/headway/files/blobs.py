@@ -39,6 +39,7 @@ PROJECT_ABOVE = 2
 _HEADER = re.compile(rb"([0-9a-f]{64}) (\d{1,15})\n")
 _HEADER_MAX = 64 + 1 + 15 + 1
 _WINDOW = 1 << 20
+_LINE_FEED = ord("\n")
 
 
 class Place(NamedTuple):
@@ -397,8 +398,10 @@ class Blobs:
         with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError), open(f"{path}.index", "rb") as file:
             index = msgspec.json.decode(file.read(), type=_Index)
             if index.read_to <= os.path.getsize(path):
-                for name, (offset, size) in index.places.items():
-                    self._note(name, Place(pack, offset, size))
+                found = {name: Place(pack, offset, size) for name, (offset, size) in index.places.items()}
+                for name in found.keys() & self._places.keys():
+                    self._note(name, found.pop(name))
+                self._places.update(found)
                 self._read_to[pack] = index.read_to
 
     def _read_pack(self, path: str, pack: str, start: int) -> int:
@@ -468,18 +471,28 @@ def _entries(file: BinaryIO, pack: str, start: int) -> Iterator[tuple[str, Place
     """The entries of a pack from an offset on; behind bytes that are none, those whose digest is right."""
     size = os.fstat(file.fileno()).st_size
     certain = True
+    window, base = b"", start
     while start < size:
-        file.seek(start)
-        header = _HEADER.match(file.read(_HEADER_MAX))
+        if start + _HEADER_MAX > base + len(window) < size:
+            file.seek(start)
+            window, base = file.read(_WINDOW), start
+        header = _HEADER.match(window, start - base)
         if header is not None:
-            name, length, body = header.group(1).decode(), int(header.group(2)), start + header.end()
-            file.seek(body + length)
-            if file.read(1) == b"\n" and (certain or _has_digest(file, body, length, name)):
+            name, length, body = header[1].decode(), int(header[2]), base + header.end()
+            if _ends_well(file, body + length, window, base) and (certain or _has_digest(file, body, length, name)):
                 yield name, Place(pack, body, length)
                 start, certain = body + length + 1, True
                 continue
         certain = False
         start = _next_header(file, start + 1, size)
+
+
+def _ends_well(file: BinaryIO, end: int, window: bytes, base: int) -> bool:
+    """Whether a line feed stands there: in the window, or else in the file."""
+    if end < base + len(window):
+        return window[end - base] == _LINE_FEED
+    file.seek(end)
+    return file.read(1) == b"\n"
 
 
 def _has_digest(file: BinaryIO, body: int, length: int, name: str) -> bool:

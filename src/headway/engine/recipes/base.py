@@ -21,13 +21,15 @@ class Input:
         self,
         root: str,
         paths: tuple[str, ...],
-        read: Callable[[], bytes],
         names: Mapping[str, str] | None = None,
+        *,
+        read: Callable[[], bytes] | None = None,
     ) -> None:
+        """`read`: how to get at its bytes, where they are not what its first path holds."""
         self._root = root
         self._paths = paths
-        self._read = read
         self._names = names or {}
+        self._read = read
 
     def __fspath__(self) -> str:
         if not self._paths:
@@ -60,17 +62,22 @@ class Input:
 
     def bytes(self) -> bytes:
         """Its first output, or its text."""
-        return self._read()
+        if self._read is not None:
+            return self._read()
+        if not self._paths:
+            return b""
+        with open(self, "rb") as file:
+            return file.read()
 
     def text(self, encoding: str = "utf-8") -> str:
         """The same as text."""
-        return self._read().decode(encoding)
+        return self.bytes().decode(encoding)
 
     def json(self, kind: Any = None) -> Any:
         """The same as JSON, checked against a type if one is given."""
         import msgspec
 
-        data = self._read()
+        data = self.bytes()
         if kind is None:
             return msgspec.json.decode(data)
         if hasattr(kind, "model_validate_json"):
