@@ -145,32 +145,21 @@ class Templates:
 
     def render(self, job: Job) -> Rendered:
         """The prompt of one attempt."""
-        from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError
-        from jinja2.exceptions import SecurityError
-
         context = context_of(job)
+        environment = self._jinja()
         parts: dict[str, str] = {}
         for role, path in job.spec.templates.items():
             try:
-                parts[role] = self._jinja().get_template(path).render(context)
-            except TemplateSyntaxError as error:
-                raise _broken(
-                    f"{error.name or path}, line {error.lineno}: {error.message}", "template.syntax"
-                ) from error
-            except SecurityError as error:
-                raise _broken(
-                    f"{path}: {error}", "template.unsafe", "a template only reads what it is given"
-                ) from error
-            except TemplateNotFound as error:
-                raise _broken(f"{path} includes {error.name}, which does not exist", "template.none") from error
-            except TemplateError as error:
-                names = ", ".join(sorted(context))
-                hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
-                what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
-                raise _broken(f"{path}: {what}", "template.undefined", hint) from error
-            except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError) as error:
-                raise _broken(f"{path}: {type(error).__name__}: {error}", "template.failed") from error
-        text = "\n\n".join(part.rstrip("\n") for part in parts.values()) + "\n"
+                template = environment.get_template(path)
+                if type(template.globals) is not dict:  # copied for every prompt: what it is made of takes longer
+                    template.globals = dict(template.globals)
+                parts[role] = template.render(context)
+            except Exception as error:
+                told = _why(error, path, context, job)
+                if told is None:
+                    raise
+                raise told from error
+        text = "\n\n".join([part.rstrip("\n") for part in parts.values()]) + "\n"
         if len(text) > LARGEST:
             raise _broken(f"the prompt has {len(text)} characters, at most {LARGEST}", "template.long")
         return Rendered(text, parts)
@@ -193,9 +182,10 @@ class Templates:
         return ""
 
     def _jinja(self) -> ImmutableSandboxedEnvironment:
-        with self._lock:
-            if self._environment is None:
-                self._environment = self._made()
+        if self._environment is None:
+            with self._lock:
+                if self._environment is None:
+                    self._environment = self._made()
         return self._environment
 
     def _made(self) -> ImmutableSandboxedEnvironment:
@@ -310,6 +300,27 @@ def _state(path: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _why(error: Exception, path: str, context: Mapping[str, Any], job: Job) -> UsageError | None:
+    """What an error says of a template; None if it is not about the template."""
+    from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError
+    from jinja2.exceptions import SecurityError
+
+    if isinstance(error, TemplateSyntaxError):
+        return _broken(f"{error.name or path}, line {error.lineno}: {error.message}", "template.syntax")
+    if isinstance(error, SecurityError):
+        return _broken(f"{path}: {error}", "template.unsafe", "a template only reads what it is given")
+    if isinstance(error, TemplateNotFound):
+        return _broken(f"{path} includes {error.name}, which does not exist", "template.none")
+    if isinstance(error, TemplateError):
+        names = ", ".join(sorted(context))
+        hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
+        what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
+        return _broken(f"{path}: {what}", "template.undefined", hint)
+    if isinstance(error, (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError)):
+        return _broken(f"{path}: {type(error).__name__}: {error}", "template.failed")
+    return None
 
 
 def _broken(why: str, code: str, hint: str = "mend the template") -> UsageError:
