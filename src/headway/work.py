@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
-from headway.engine.gc import free_space
+from headway.engine.gc import free_space, left_files
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
@@ -325,19 +324,10 @@ class Work:
         """Free the space of blobs that nothing needs any more."""
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
-    def left_files(self) -> dict[str, str]:
-        """Files of units that are gone: those that are as they were left, by path, with their plan."""
-        found: dict[str, str] = {}
-        for plan_id in self.project.plan_ids():
-            state = self.project.show(plan_id).state
-            made = {p for spec in state.artifacts.values() for p in (*spec.produces, *spec.modifies)}
-            for path, recorded in state.left.items():
-                full = os.path.join(self.project.root, path)
-                if path not in made and os.path.isfile(full) and not os.path.islink(full):
-                    with open(full, "rb") as file:
-                        if hashlib.sha256(file.read()).hexdigest() == recorded:
-                            found[path] = plan_id
-        return found
+    def left_files(self, plan_id: str = "") -> list[str]:
+        """Files that no plan makes any more and that are as this plan, or any, made them."""
+        found = left_files(self.project.store, self.project.root)
+        return sorted(path for path, plan in found.items() if plan_id in ("", plan))
 
     def files_of(self, meant: Meant) -> list[str]:
         """Files of what a proposal took out of the plan: those that are there and that nothing else makes."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from headway.disk import RealDisk
 from headway.files.blobs import Blobs
 from headway.ledger.repair import repair
-from tests.behaviour.plans import CREATE, RESCUED, goal, writer
+from tests.behaviour.plans import CREATE, RESCUED, completions, goal, writer
 
 Acknowledge = Callable[[str], None]
 
@@ -92,6 +92,11 @@ def rotate(folder: Path, disk: RealDisk, acknowledge: Acknowledge) -> None:
     w.close()
 
 
+def complete(folder: Path, disk: RealDisk, acknowledge: Acknowledge) -> None:
+    """Make artifacts: the whole order of a commit, pack and ledger."""
+    completions(folder, disk, lambda seq: acknowledge(str(seq)))
+
+
 def mend(folder: Path, disk: RealDisk, acknowledge: Acknowledge) -> None:
     """Repair a ledger, with a state to be had elsewhere."""
     rescue = ("plan.json", RESCUED, None)
@@ -108,7 +113,7 @@ def keep(folder: Path, disk: RealDisk, acknowledge: Acknowledge) -> None:
     blobs.close()
 
 
-SCENARIOS = {work.__name__: work for work in (create, commit, rotate, mend, keep)}
+SCENARIOS = {work.__name__: work for work in (create, commit, rotate, complete, mend, keep)}
 
 
 def main(scenario: str, template: str, out: str) -> None:

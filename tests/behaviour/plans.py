@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from headway.core.commands import ChangePlan, Command, CompleteArtifact, CreatePlan, EndRun, StartArtifacts, StartRun
@@ -9,6 +10,7 @@ from headway.core.evolve import fold
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.disk import REAL, Disk
+from headway.files.blobs import Blobs
 from headway.ledger.base import Loaded
 from headway.ledger.file import FileLedger, Witnesses
 from headway.ledger.writer import Writer
@@ -43,6 +45,29 @@ def small_plan(folder: Path) -> None:
     for text in ("x", "y", "z"):
         w.execute(goal(text), by="test")
     w.close()
+
+
+SMALL_PLAN_END = 9
+"""The number of its last event."""
+
+
+def blobs_of(folder: Path) -> Path:
+    """Where the blobs of a plan's project are."""
+    return folder.parent.parent / "blobs"
+
+
+def completions(folder: Path, disk: Disk, tell: Callable[[int], None]) -> None:
+    """Make both artifacts of a small plan, pack and ledger on one disk: each completion names a blob just put."""
+    blobs = Blobs(str(blobs_of(folder)), disk=disk)
+    w = Writer(FileLedger(str(folder), disk=disk), sync_first=(blobs.sync,))
+    for artifact_id in ("a", "b"):
+        token = w.execute(StartArtifacts(ids=(artifact_id,)), by="test", wait=False)[0].seq
+        data = f"made at {token}".encode()
+        output = Output(f"{artifact_id}.txt", blobs.put(data), len(data))
+        done = CompleteArtifact(id=artifact_id, token=token, outputs=(output,))
+        tell(w.execute(done, by="test")[-1].seq)
+    w.close()
+    blobs.close()
 
 
 def load(folder: Path, *, witnesses: Witnesses = list) -> Loaded | None:

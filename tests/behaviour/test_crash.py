@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.core.events import Record
 from headway.core.evolve import fold
 from headway.disk import Disk
 from headway.errors import StorageFailed
@@ -22,7 +23,18 @@ from headway.ledger.file import FileLedger
 from headway.ledger.repair import examine, repair
 from headway.ledger.writer import Writer
 from headway.testing import FailingDisk, PowerCutDisk, Unsynced, WatchedDisk
-from tests.behaviour.plans import CREATE, RESCUED, goal, load, small_plan, state_of, writer
+from tests.behaviour.plans import (
+    CREATE,
+    RESCUED,
+    SMALL_PLAN_END,
+    blobs_of,
+    completions,
+    goal,
+    load,
+    small_plan,
+    state_of,
+    writer,
+)
 
 MODES: tuple[Unsynced, ...] = ("lost", "zeroed", "half", "names")
 Tell = Callable[[int], None]
@@ -110,8 +122,8 @@ def rotate(folder: Path, disk: Disk, tell: Tell) -> None:
     w.close()
 
 
-WORK = [(nothing, create), (a_plan, commit), (torn, commit), (a_plan, rotate)]
-WORK_IDS = ["creation", "commit", "recovery and commit", "rotation"]
+WORK = [(nothing, create), (a_plan, commit), (torn, commit), (a_plan, rotate), (a_plan, completions)]
+WORK_IDS = ["creation", "commit", "recovery and commit", "rotation", "commit of what events name"]
 
 
 def expected(tmp_path: Path, template: Callable[[Path], None], work: Work) -> tuple[list[str], int]:
@@ -136,8 +148,18 @@ def assert_nothing_acknowledged_is_lost(folder: Path, goals: list[str], told: li
     assert state is not None
     assert state.goal in goals
     records = list(FileLedger(str(folder)).history())
+    assert_named_blobs_are_there(folder, records, told)
     reached = [r.event.goal for r in records if r.event.type == "goal_changed"]  # type: ignore[attr-defined]  # as above
     assert ["g", *reached] == goals[: len(reached) + 1]
+
+
+def assert_named_blobs_are_there(folder: Path, records: list[Record], told: list[int]) -> None:
+    """What an acknowledged completion names can be read; the template's own completion names nothing real."""
+    blobs = Blobs(str(blobs_of(folder)))
+    for record in records:
+        if record.event.type == "artifact_completed" and SMALL_PLAN_END < record.seq <= max(told, default=0):
+            (output,) = record.event.outputs  # type: ignore[attr-defined]  # by its type
+            assert blobs.get(output.digest) == f"made at {record.event.token}".encode()  # type: ignore[attr-defined]  # as above
 
 
 def assert_goes_on(folder: Path) -> None:
@@ -156,7 +178,10 @@ FAULTS: dict[str, dict[str, int]] = {
     "no space, once": {"error": errno.ENOSPC},
     "no space, for good": {"error": errno.ENOSPC, "lasting": True},
     "I/O error, once": {"error": errno.EIO},
+    "I/O error, for good": {"error": errno.EIO, "lasting": True},
+    "short write, then the rest": {"error": errno.ENOSPC, "short": True},
     "short write, then no space": {"error": errno.ENOSPC, "lasting": True, "short": True},
+    "short write, then an I/O error": {"error": errno.EIO, "lasting": True, "short": True},
 }
 
 
@@ -329,7 +354,7 @@ def killed(tmp_path: Path, scenario: str, template: Path) -> Iterator[tuple[Path
 
 @pytest.mark.parametrize(
     ("template", "scenario"),
-    [(nothing, "create"), (a_plan, "commit"), (torn, "commit"), (a_plan, "rotate")],
+    [(nothing, "create"), (a_plan, "commit"), (torn, "commit"), (a_plan, "rotate"), (a_plan, "complete")],
     ids=WORK_IDS,
 )
 def test_a_process_killed_at_any_step_loses_nothing_acknowledged(
@@ -349,6 +374,7 @@ def test_a_process_killed_at_any_step_loses_nothing_acknowledged(
             state = fold(None, loaded.records)
             assert state is not None
             assert state.goal in goals
+            assert_named_blobs_are_there(folder, list(FileLedger(str(folder)).history()), list(map(int, told)))
         assert_goes_on(folder)
 
 

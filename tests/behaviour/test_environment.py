@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.errors import DamageError, FormatTooNew, UsageError
+from headway.errors import FormatTooNew, LedgerDamaged, UsageError
 from headway.history.cards import health
 from headway.history.environment import Environment
 from headway.history.workspace import Workspace
@@ -74,7 +74,7 @@ def test_the_overview(land: Land, machine: Environment) -> None:
 
 
 def test_insights(land: Land, machine: Environment) -> None:
-    """Repeated failures over projects, files made again and again, time by month, and who is not doing well."""
+    """Repeated failures over projects, files made again and again, and who is not doing well."""
     found = machine.register(str(land.root))
     texts = {kind: [i.text for i in found.insights if i.kind == kind] for kind in ("repeated_failure", "made_again")}
     assert texts == {"repeated_failure": ["“exit code 3” 2 times in 2 projects"], "made_again": []}
@@ -84,9 +84,24 @@ def test_insights(land: Land, machine: Environment) -> None:
     found = machine.overview()
     assert [i.text for i in found.insights if i.kind == "made_again"] == ["out/page.txt of api was made by 3 goals"]
     assert [i.projects for i in found.insights if i.kind == "health"] == [[str(land.root / "web")]]
-    months = {(Path(cost.project).name, cost.goals) for cost in found.costs}
-    assert months == {("api", 3), ("web", 1)}
-    assert all(len(cost.month) == 7 for cost in found.costs)
+
+
+def test_what_goals_took_counts_in_the_month_in_which_they_ended(
+    tmp_path: Path, machine: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However near its end, and whatever month it is today."""
+    land = Land(tmp_path / "land")
+    land.python("api")
+    for plan, second in (
+        ("one", "2026-01-31T23:59:59"),
+        ("two", "2026-02-01T00:00:00"),
+        ("three", "2026-02-01T00:00:01"),
+    ):
+        monkeypatch.setattr("headway.ledger.recovery._second", lambda _, second=second: second)
+        land.plan("api", plan, page={"produces": f"out/{plan}.txt"})
+        land.run("api", plan)
+    found = machine.register(str(land.root))
+    assert [(cost.month, cost.goals) for cost in found.costs] == [("2026-01", 1), ("2026-02", 2)]
 
 
 def test_the_formula_of_health() -> None:
@@ -143,6 +158,28 @@ def test_a_workspace_that_is_gone_is_said_and_comes_back(land: Land, machine: En
     assert len(machine.overview().projects) == 2
 
 
+def test_a_workspace_that_cannot_be_refreshed_spoils_no_other(land: Land, tmp_path: Path) -> None:
+    """It is said, and the rest is refreshed: what was registered is never answered with the trouble of another."""
+    heard: list[str] = []
+    machine = Environment(tmp_path / "home/.headway", by="test", notice=heard.append)
+    spoiled = Land(tmp_path / "spoiled")
+    spoiled.python("lib")
+    spoiled.workspace.set_goal("one", "One")
+    machine.register(str(spoiled.root))
+    (spoiled.root / ".headway/workspace/ledger.jsonl").write_bytes(b"")
+    foreign = Land(tmp_path / "foreign")
+    foreign.python("lib")
+    foreign.write(".headway", "a file stands where its home would be")
+    machine.register(str(foreign.root))
+    found = machine.register(str(land.root))
+    assert [w.project_count for w in found.workspaces] == [0, 1, 2]
+    assert found.notes == [f"{spoiled.root} The ledger has lost its beginning"]
+    assert f"{spoiled.root} was not refreshed: The ledger has lost its beginning" in heard
+    assert any(line.startswith(f"{foreign.root} was not refreshed: ") for line in heard)
+    assert (land.root / ".headway/dag/workspace-index.json").exists()
+    assert len(json.loads((Path(machine.home) / "environment.json").read_bytes())["workspaces"]) == 3
+
+
 def test_reading_creates_nothing(tmp_path: Path) -> None:
     """Not even the home."""
     found = Environment(tmp_path / "home/.headway").overview()
@@ -151,7 +188,7 @@ def test_reading_creates_nothing(tmp_path: Path) -> None:
 
 
 def test_files_of_a_newer_version_are_refused_untouched(land: Land, machine: Environment) -> None:
-    """environment.json and the ledger alike; a damaged copy is made again."""
+    """environment.json, whoever asks; a damaged copy is made again."""
     machine.register(str(land.root))
     file = Path(machine.home) / "environment.json"
     text = file.read_text(encoding="utf-8")
@@ -165,14 +202,9 @@ def test_files_of_a_newer_version_are_refused_untouched(land: Land, machine: Env
     heard: list[str] = []
     assert len(Environment(machine.home, notice=heard.append).refresh().projects) == 2
     assert heard == ["environment.json cannot be read: the workspaces are looked at anew"]
-    ledger = Path(machine.home) / "environment/ledger.jsonl"
-    lines = ledger.read_bytes()
-    ledger.write_bytes(lines.replace(b'"format":1', b'"format":9'))
-    with pytest.raises((FormatTooNew, DamageError)):
-        Environment(machine.home).overview()
 
 
-def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+def test_a_ledger_of_a_newer_format_is_refused_untouched(tmp_path: Path) -> None:
     """Written whole by a newer Headway, so that its chain is right."""
     from headway.core import codec
     from headway.core.places import EnvironmentCreated
@@ -183,8 +215,23 @@ def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
         EnvironmentCreated(format=9, user_id="x"), 1, "2030-01-01T00:00:00.000000Z", "x", codec.START
     )
     (folder / "ledger.jsonl").write_bytes(line + b"\n")
-    with pytest.raises(FormatTooNew):
-        Environment(tmp_path).overview()
+    before = tree(tmp_path)
+    for ask in (Environment.overview, Environment.refresh, lambda e: e.register(str(tmp_path))):
+        with pytest.raises(FormatTooNew):
+            ask(Environment(tmp_path))
+    assert tree(tmp_path) == before
+
+
+def test_a_ledger_whose_first_line_somebody_changed_is_damaged(land: Land, machine: Environment) -> None:
+    """Not taken for one of a newer Headway; the way out is named, and nothing is touched."""
+    machine.register(str(land.root))
+    ledger = Path(machine.home) / "environment/ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes().replace(b'"format":1', b'"format":9'))
+    before = tree(Path(machine.home))
+    with pytest.raises(LedgerDamaged, match="lost its beginning") as told:
+        Environment(machine.home).overview()
+    assert told.value.hint == f"put a backup back, or move {ledger.parent} away and say it again"
+    assert tree(Path(machine.home)) == before
 
 
 def test_a_home_folder_that_is_itself_a_repository_is_one_more_folder(land: Land) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from headway.engine.gc import free_space
 from headway.errors import DamageError, TryLater
 from headway.files.blobs import Blobs
 from headway.work import Work
+from tests.workshop import Workshop
 
 
 @pytest.fixture
@@ -110,3 +113,96 @@ def test_packs_do_not_pile_up(root: Path) -> None:
         made(str(number))
     packs = [p for p in (root / ".headway/blobs").iterdir() if p.suffix == ".pack"]
     assert len(packs) < 40
+
+
+# Files that no plan makes any more.
+
+A = "  a: {produces: a.txt, run: 'echo a > {output}'}\n"
+B = "  b: {produces: b.txt, run: 'echo b > {output}'}\n"
+
+
+def plan_file(shop: Workshop, *artifacts: str, name: str = "headway") -> str:
+    """A plan with these artifacts; what to give as --plan."""
+    file = shop.root / f"{name}.yaml"
+    file.write_text(f"id: {name}\ngoal: g\nartifacts:\n{''.join(artifacts)}", encoding="utf-8")
+    return str(file)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path / "shop")
+
+
+def test_files_of_artifacts_that_were_taken_out_of_the_plan_can_go(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Taken out, or given another path; listed first, deleted when somebody says so, and not offered again."""
+    plan_file(shop, A, B)
+    shop.run(capsys, "run")
+    assert shop.run(capsys, "gc", "--json").json["outputs"] == []
+    plan_file(shop, A.replace("a.txt", "new.txt"))
+    shop.run(capsys, "run")
+    assert "2 files belong to nothing any more" in shop.run(capsys, "gc").out
+    listed = shop.run(capsys, "gc", "--outputs", "--dry-run").out
+    assert listed.startswith("Would delete a.txt\nWould delete b.txt\n")
+    assert (shop.root / "b.txt").exists()
+    assert shop.run(capsys, "gc", "--outputs").out.startswith("Deleted a.txt\nDeleted b.txt\n")
+    assert sorted(path.name for path in shop.root.glob("*.txt")) == ["new.txt"]
+    assert shop.run(capsys, "gc", "--json").json["outputs"] == []
+
+
+def test_what_somebody_wrote_accepted_or_still_needs_is_not_offered(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Edited since, adopted, made by another plan now, read as a source, or part of a folder that is made."""
+    paths = ("edited", "adopted", "elsewhere", "read", "site/page")
+    made = [f"  {name[:4]}: {{produces: {name}.txt, run: 'echo {name} > {{output}}'}}\n" for name in paths]
+    plan_file(shop, *made)
+    shop.run(capsys, "run")
+    (shop.root / "adopted.txt").write_text("by hand")
+    shop.run(capsys, "run", "--accept-edits")
+    plan_file(
+        shop,
+        "  reader: {produces: copy.txt, run: 'cat read.txt > {output}'}\n",
+        "  site: {produces: site/, run: 'echo site/page > site/page.txt'}\n",
+    )
+    other = plan_file(shop, made[2], name="other")
+    shop.run(capsys, "run", "--discard-edits")
+    shop.run(capsys, "run", "--plan", other)
+    (shop.root / "edited.txt").write_text("by hand")
+    assert shop.run(capsys, "gc", "--json").json["outputs"] == []
+
+
+def test_a_file_that_was_only_changed_in_place_is_nobodys_to_delete(
+    shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was there before the plan was; what a plan made and then changed is its own."""
+    (shop.root / "README.txt").write_text("mine\n")
+    change = "  {0}: {{modifies: {1}, run: 'echo more >> {1}'}}\n"
+    plan_file(shop, A, B, change.format("readme", "README.txt"), change.format("more", "b.txt"))
+    shop.run(capsys, "run")
+    assert (shop.root / "b.txt").read_text() == "b\nmore\n"
+    plan_file(shop, A)
+    shop.run(capsys, "run")
+    assert shop.run(capsys, "gc", "--json").json["outputs"] == ["b.txt"]
+
+
+def test_the_command_that_a_run_names_works_as_typed(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the plan that was run, and about its files only; whatever form it is written in."""
+    plan_file(shop, A)
+    shop.run(capsys, "run")
+    other = plan_file(shop, B, "  c: {produces: c.txt, run: 'echo c > {output}'}\n", name="other")
+    shop.run(capsys, "run", "--plan", other)
+    plan_file(shop, A.replace("a.txt", "new.txt"))
+    shop.run(capsys, "run")
+    plan_file(shop, B, name="other")
+    ran = shop.run(capsys, "run", "--plan", other)
+    found = re.search(r"headway (gc --outputs --dry-run .*) lists those that can go", ran.err)
+    assert found is not None
+    listed = shop.run(capsys, *shlex.split(found[1]))
+    assert listed.code == 0
+    assert "Would delete c.txt" in listed.out
+    assert "a.txt" not in listed.out
+    assert shop.run(capsys, "gc", "--json").json["outputs"] == ["a.txt", "c.txt"]
+    assert "--plan-id other" in shop.run(capsys, "gc", "--plan-id", "other").out
+    assert shop.run(capsys, "gc", "--json", "--plan-id", "headway").json["outputs"] == ["a.txt"]

@@ -177,6 +177,20 @@ def test_projects_that_this_one_depends_on_are_asked_too(land: Land) -> None:
     assert "../api/out/UserModel.txt" in found.existing_artifacts[0].source
 
 
+def test_a_neighbour_whose_history_cannot_be_opened_is_passed_over(land: Land) -> None:
+    """What is known here is recalled all the same."""
+    land.plan("web", page={"requires": ["../api:users:UserModel"]}, goal="Show the user")
+    land.run("web")
+    land.project("web").learn("main", "Users are shown by name")
+    land.workspace.refresh()
+    index = land.root / "api/.headway/dag/index.json"
+    index.unlink()
+    index.mkdir()
+    found = land.project("web").get_context_for_goal("Show the user and the email", 1000)
+    assert found.related_goals == ["main"]
+    assert [line.text for line in found.learnings] == ["Users are shown by name"]
+
+
 def test_recalling_in_an_empty_project_creates_nothing(tmp_path: Path) -> None:
     """Reads never do."""
     land = Land(tmp_path / "land")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import tarfile
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from headway import Plan, QuotaExhausted
 from headway.core.events import RecipeChanged, UnitExpanded
 from tests.behaviour.scenes import Book
 from tests.terminal import Terminal
+from tests.workshop import Workshop
 
 PHASES = ("plan", "preflight", "continuity_pack", "write", "repair~1", "state_repair~1", "lint~1", "apply")
 
@@ -370,15 +373,16 @@ def test_units_that_vanish_are_removed_and_their_files_are_listed(book: Book) ->
     book.go()
     (book.root / "work/s3/pack.md").write_text("mine")
     book.outline(2)
-    ran = book.do("run")
+    ran = book.do("run", "--plan", str(book.file))
     assert ran.code == 0
-    assert "gc --outputs" in ran.out
+    said = re.search(r"Next: headway (gc --outputs .*)", ran.out)
+    assert said is not None
     assert "s3/apply" not in book.load("book").state.artifacts
     assert book.read("work/s3/prose.md")
     listed = book.do("gc", "--outputs", "--dry-run").out
     assert "work/s3/prose.md" in listed
     assert "work/s3/pack.md" not in listed
-    assert book.do("gc", "--outputs").code == 0
+    assert book.do(*shlex.split(said[1])).code == 0, "as it was named"
     assert not (book.root / "work/s3/prose.md").exists()
     assert book.read("work/s3/pack.md") == "mine"
     assert not (book.root / ".headway/phases/s3.json").exists()
@@ -448,6 +452,24 @@ def test_reset_of_a_unit_with_an_archive(book: Book) -> None:
     assert book.go()["reused"] == []
     assert book.calls() == unit("s2")
     assert book.json("state.json")["applied"] == ["s1", "s2"]
+
+
+def test_a_reset_with_an_archive_leaves_files_that_were_only_changed_in_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were there before the plan was: a copy is put away, and nothing is removed."""
+    shop = Workshop(tmp_path / "shop")
+    (shop.root / "README.txt").write_text("mine\n")
+    note = "  note: {produces: note.txt, run: 'echo note > {output}'}\n"
+    shop.file.write_text(
+        f"id: p\ngoal: g\nartifacts:\n{note}  readme: {{modifies: README.txt, run: 'echo more >> README.txt'}}\n"
+    )
+    shop.run(capsys, "run")
+    kept = shop.run(capsys, "reset", "note", "readme", "--archive", "--json").json["archive"]
+    with tarfile.open(shop.root / kept) as tar:
+        assert {"README.txt", "note.txt"} <= set(tar.getnames())
+    assert (shop.root / "README.txt").read_text() == "mine\nmore\n"
+    assert not (shop.root / "note.txt").exists()
 
 
 def test_reset_of_a_pipeline_leaves_the_rest(book: Book) -> None:

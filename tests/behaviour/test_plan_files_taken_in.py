@@ -316,7 +316,10 @@ def test_a_run_names_what_the_file_no_longer_has_and_the_files_that_stay(
     shop.run(capsys, "run")
     shop.file.write_text(plan)
     ran = shop.run(capsys, "run")
-    assert ran.err == "No longer in the plan: b, c. Their files stay: b.txt.\n"
+    assert ran.err == (
+        "No longer in the plan: b, c. Their files stay: b.txt."
+        f" headway gc --outputs --dry-run --project {shop.root} lists those that can go.\n"
+    )
     assert shop.run(capsys, "run").err == ""
     shop.file.write_text(plan.replace("  a:", "  d:"))
     assert shop.run(capsys, "run", "--json").json["removed"] == ["a"]

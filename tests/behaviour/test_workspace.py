@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -198,6 +199,34 @@ def test_words_about_a_project_follow_it_when_it_moves(land: Land) -> None:
     assert dag.projects["shop-front"].moved_from == "web"
     assert dag.gone == []
     assert heard == ["web has moved to shop-front"]
+
+
+def test_words_about_a_project_stay_with_it_when_it_is_copied(land: Land) -> None:
+    """A copy has the same id: each is spoken of by its path. When one is deleted, its copy is no return."""
+    shutil.copytree(land.root / "web", land.root / "zweb")
+    shutil.copytree(land.root / "web", land.root / "aweb")
+    workspace = land.workspace
+    for name in ("web", "zweb", "aweb"):
+        assert workspace.link(name, "docs").source == name
+    workspace.unlink("zweb", "docs")
+    kept = {source for source, target, *_ in related(land.workspace.dag()) if target == "docs"}
+    assert kept == {"web", "aweb"}
+    shutil.rmtree(land.root / "web")
+    heard: list[str] = []
+    dag = Workspace(land.root, notice=heard.append).dag()
+    assert heard == ["web is not there any more; it comes back when it returns"]
+    assert [entry.path for entry in dag.gone] == ["web"]
+
+
+def test_the_newest_word_counts_wherever_the_project_stood_when_it_was_said(land: Land) -> None:
+    """Said again at the path where it was first said, it is not taken for said already."""
+    web, away = land.root / "web", land.root / "shop-front"
+    land.workspace.link("web", "docs")
+    os.rename(web, away)
+    land.workspace.unlink("shop-front", "docs")
+    os.rename(away, web)
+    assert not any(link.target == "docs" for link in land.workspace.dag().links)
+    assert land.workspace.link("web", "docs").source == "web"
 
 
 def test_a_goal_of_the_workspace_is_made_of_goals_of_its_projects(land: Land) -> None:
@@ -497,6 +526,26 @@ def test_two_refreshes_at_once_take_turns(land: Land, monkeypatch: pytest.Monkey
     land.run("docs")
     one.refresh()
     assert [s.projects for s in other.refresh().shared_artifacts] == [["api", "docs", "web"]] * 2
+
+
+def test_what_somebody_takes_back_in_the_same_moment_is_said(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was kept, and the other word came after it: no bug, and nothing to repair."""
+    workspace, other = land.workspace, land.workspace
+
+    def after(word: Callable[[], object]) -> None:
+        refresh = Workspace.refresh
+        monkeypatch.setattr(workspace, "refresh", lambda: (word(), refresh(workspace)))
+
+    after(lambda: other.unlink("docs", "web"))
+    with pytest.raises(TryLater, match="taken back by somebody else at once") as told:
+        workspace.link("docs", "web")
+    assert told.value.hint == "headway dag workspace shows what stands"
+    after(lambda: other.unlink("web", "api"))
+    with pytest.raises(TryLater):
+        workspace.confirm("web", "api")
+    after(lambda: other.drop_goal("ship"))
+    with pytest.raises(TryLater):
+        workspace.set_goal("ship", "Ship it")
 
 
 def test_which_workspace_a_project_belongs_to(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ class Places(msgspec.Struct, kw_only=True):
     """All that was said in one such ledger."""
 
     id: str = ""
-    said: dict[tuple[str, str], Said] = {}
+    said: dict[tuple[str, ...], Said] = {}
+    """The newest word about two projects, by path and id: one that moved has the same id, and so has a copy of it."""
     goals: dict[str, WorkspaceGoal] = {}
     workspaces: dict[str, str] = {}
     """Registered folders, with the time."""
@@ -171,9 +172,9 @@ def fold(places: Places, record: Record) -> None:
         case EnvironmentCreated():
             places.id = event.user_id
         case LinkSaid():
-            said = _said(event)
-            places.said.pop(_pair(event), None)  # the newest stands last
-            places.said[_pair(event)] = msgspec.structs.replace(said, by=by, at=ts)
+            key = (event.source, event.target, event.source_id, event.target_id)
+            places.said.pop(key, None)  # the newest stands last
+            places.said[key] = msgspec.structs.replace(_said(event), by=by, at=ts)
         case WorkspaceGoalSet():
             places.goals[event.id] = WorkspaceGoal(id=event.id, title=event.title, parts=event.parts, at=ts, by=by)
         case WorkspaceGoalDropped():
@@ -199,7 +200,7 @@ def allow(places: Places, event: Event) -> Event | Rejection | None:
             message = f"{event.source} cannot be related to itself"
             return Rejection(kind="usage", code="link.itself", message=message, hint="name two projects")
         case LinkSaid():
-            known = places.said.get(_pair(event))
+            known = next((word for word in reversed(places.said.values()) if _pair(word) == _pair(event)), None)
             return None if known is not None and msgspec.structs.replace(known, by="", at="") == _said(event) else event
         case WorkspaceGoalSet():
             return _goal(places, event)
@@ -223,8 +224,8 @@ def _goal(places: Places, event: WorkspaceGoalSet) -> Event | Rejection | None:
     return None if known is not None and (known.title, known.parts) == (event.title, event.parts) else event
 
 
-def _pair(event: LinkSaid) -> tuple[str, str]:
-    return event.source_id or event.source, event.target_id or event.target
+def _pair(word: LinkSaid | Said) -> tuple[str, str]:
+    return word.source_id or word.source, word.target_id or word.target
 
 
 def _said(event: LinkSaid) -> Said:

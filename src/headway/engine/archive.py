@@ -53,14 +53,16 @@ def archive(
 
 
 def own_files(root: str, state: State, ids: Collection[str]) -> list[str]:
-    """Recorded outputs of these artifacts that stand as they were recorded, and that no other artifact writes."""
+    """Recorded outputs of these artifacts that stand as they were recorded, and that no other artifact writes. A file
+    that they only change in place was there before them, and stays."""
     wanted = set(ids)
+    own = {path for artifact_id in wanted for path in state.artifacts[artifact_id].produces}
     others = {p for a, spec in state.artifacts.items() if a not in wanted for p in (*spec.produces, *spec.modifies)}
     digests: dict[str, set[str]] = {}
     for artifact_id in wanted:
         done = last_made(state, artifact_id)
         for output in done.outputs if done is not None else ():
-            if output.path and output.path not in others and output.kind in ("file", "exec"):
+            if output.path in own and output.path not in others and output.kind in ("file", "exec"):
                 digests.setdefault(output.path, set()).add(output.digest)
     found = []
     for path, known in sorted(digests.items()):

@@ -1,4 +1,4 @@
-"""Freeing space: which blobs something still needs, and deleting the rest.
+"""Freeing space: which blobs something still needs, and deleting the rest; files that no plan makes any more.
 
 Kept always: what every artifact's current completion names, whatever a person wrote (`edit_preserved`), what plan files
 proposed, and unfinished steps. Older completions are kept for a while: going back to them costs nothing until then.
@@ -6,6 +6,7 @@ proposed, and unfinished steps. Older completions are kept for a while: going ba
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +14,8 @@ from headway.core import events as ev
 from headway.core.state import Output, State
 from headway.errors import BlobDamaged
 from headway.files.blobs import Blobs, Freed
-from headway.files.outputs import members
+from headway.files.observe import Observer
+from headway.files.outputs import Outputs, members
 from headway.store import PlanStore
 
 KEEP_DAYS = 30.0
@@ -62,6 +64,51 @@ def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str
         yield getattr(event, "prompt", "")
     elif recent and isinstance(event, ev.ProposalTaken):
         yield event.proposal.blob
+
+
+def left_files(store: PlanStore, root: str) -> dict[str, str]:
+    """Files that are as a plan made them, and that no plan makes or reads any more: by path, with the plan."""
+    found: dict[str, tuple[Output, str]] = {}
+    needed: set[str] = set()
+    for plan_id in store.ids():
+        folder = store.folder(plan_id)
+        execution = folder.load()
+        if execution is None:
+            continue
+        for spec in execution.state.artifacts.values():
+            needed.update(path.rstrip("/") for path in (*spec.produces, *spec.modifies, *spec.sources))
+        for done in execution.state.completed.values():
+            needed.update(done.fp.sources)
+        found.update((path, (output, plan_id)) for path, output in _made(folder.history()).items())
+    outputs = Outputs(root, store.blobs, Observer(root))
+    return {
+        path: plan_id
+        for path, (output, plan_id) in found.items()
+        if needed.isdisjoint(_with_folders(path)) and outputs.stands(output)
+    }
+
+
+def _made(history: Iterable[ev.Record]) -> dict[str, Output]:
+    """The files that a plan has made, by path, as it made them last. What it only changed in place, or what somebody's
+    word made an output of it, is not its own."""
+    found: dict[str, Output] = {}
+    for record in history:
+        event = record.event
+        if not isinstance(event, ev.Came | ev.OutputAccepted):
+            continue
+        accepted = isinstance(event, ev.OutputAccepted) or event.how in ("accepted", "imported")
+        for output in event.outputs:
+            if accepted or output.kind not in ("file", "exec"):
+                found.pop(output.path, None)
+            elif output.path in found or output.path not in event.fp.before:
+                found[output.path] = output
+    return found
+
+
+def _with_folders(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = os.path.dirname(path)
 
 
 def blobs_of(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:

@@ -5,8 +5,7 @@ Writes files and records events; when to do which of it is the run's to decide.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
@@ -16,7 +15,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
 from headway.engine.recording import Recorder
-from headway.files.observe import EMPTY_TREE
+from headway.files.observe import ABSENT, EMPTY_TREE, Seen
 
 
 class SetAside(Reason):
@@ -41,12 +40,13 @@ class Keeper:
 
     def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
         """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
+        self._preserve(artifact_id, {path: self._judge.observer.look(path.rstrip("/")) for path in paths})
+
+    def _preserve(self, artifact_id: str, found: Mapping[str, Seen]) -> None:
         known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
-        unnamed = []
-        for path in paths:
-            digest = self._judge.observer.look(path.rstrip("/")).digest
-            if digest not in known and not self._precedents.names(digest):
-                unnamed.append(path)
+        unnamed = [
+            p for p, seen in found.items() if seen.digest not in known and not self._precedents.names(seen.digest)
+        ]
         kept = self._outputs.set_aside(unnamed)
         if kept:
             self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)
@@ -62,14 +62,16 @@ class Keeper:
 
         Whether there was anything at its paths.
         """
-        paths = [p for p in (*spec.produces, *spec.modifies) if os.path.lexists(os.path.join(self._outputs.root, p))]
-        if paths:
-            self.preserve(spec.id, paths)
-        if paths or any(path.endswith("/") for path in spec.produces):
-            self._clear(spec)
-        return bool(paths)
+        look = self._judge.observer.look
+        paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
+        found = {path: seen for path in paths if (seen := look(path.rstrip("/"))).digest}
+        if found:
+            self._preserve(spec.id, found)
+        if found or any(path.endswith("/") for path in spec.produces):
+            self._clear(spec, found)
+        return bool(found)
 
-    def _clear(self, spec: ArtifactSpec) -> None:
+    def _clear(self, spec: ArtifactSpec, found: Mapping[str, Seen]) -> None:
         """Before a recipe begins: folders are emptied, and what an unfinished attempt left is taken away.
 
         A file that is its newest output stays where it is until the recipe replaces it.
@@ -78,8 +80,9 @@ class Keeper:
         for path in spec.produces:
             if path in self._judge.shared.chains:
                 continue
-            known = recorded.get(path)
-            if path.endswith("/") or path in spec.optional or known is None or not self._outputs.stands(known):
+            seen, known = found.get(path, ABSENT), recorded.get(path)
+            stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
+            if path.endswith("/") or path in spec.optional or not stands:
                 self._outputs.clear(path)
 
     def reuse(self, artifact_id: str, run: str) -> str:

@@ -115,8 +115,7 @@ class Environment:
             self._workspaces[path] = workspace
             return Seen(path, registered, workspace.index())
         except (HeadwayError, OSError) as error:
-            what = error.message if isinstance(error, HeadwayError) else error.strerror or str(error)
-            return Seen(path, registered, None, what)
+            return Seen(path, registered, None, _reason(error))
 
     # Writing.
 
@@ -126,7 +125,10 @@ class Environment:
         for path in self.registry.read().workspaces:
             if os.path.isdir(path):
                 workspace = self._workspaces.setdefault(path, Workspace(path, by=self.by, notice=self._notice))
-                workspace.refresh()
+                try:
+                    workspace.refresh()
+                except (HeadwayError, OSError) as error:  # one that is spoiled or not ours spoils no other
+                    self._notice(f"{path} was not refreshed: {_reason(error)}")
         found = self.overview()
         make_folders(REAL, self.home)
         write_file(REAL, self.path, [msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"], durable=False)
@@ -159,6 +161,10 @@ class _Found(NamedTuple):
 
     paths: list[str]
     problem: str = ""
+
+
+def _reason(error: HeadwayError | OSError) -> str:
+    return error.message if isinstance(error, HeadwayError) else error.strerror or str(error)
 
 
 def _folder(path: str) -> str:

@@ -28,6 +28,9 @@ NEIGHBOURS = 3
 SURE = 0.85
 """Projects that are related with less confidence are not asked."""
 
+UNREADABLE = (HeadwayError, OSError)
+"""Of a history that cannot be read nothing is recalled; whoever asks has other work to do."""
+
 Kind = Literal["learning", "goal", "artifact"]
 
 
@@ -123,14 +126,14 @@ def _interleaved(found: dict[Kind, list[Line]]) -> Iterator[Line]:
 
 
 def _related(dag: Dag, goal: str) -> Iterable[tuple[str, list[Hit]]]:
-    with suppress(HeadwayError):
+    with suppress(*UNREADABLE):
         if dag.index().goals:
             return Search(dag, aside=True).related(goal, limit=GOALS).items()
     return ()
 
 
 def _goal(dag: Dag, goal_id: str) -> GoalDetail | None:
-    with suppress(HeadwayError):
+    with suppress(*UNREADABLE):
         return dag.goal(goal_id)
     return None
 

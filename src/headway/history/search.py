@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from headway.errors import HeadwayError, UsageError
 from headway.history.dag import Dag
@@ -39,6 +39,8 @@ EMPTY = frozenset(
      "all", "any", "each", "can", "will", "should", "make", "made", "add", "build", "create", "use", "using", "new")
 )  # fmt: skip
 """Words that goals have in common whatever they are about."""
+
+T = TypeVar("T")
 
 _WORD = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./:]+")
@@ -76,16 +78,18 @@ class Search:
         query = _query(text)
         if not query:
             raise UsageError("There is nothing to search for", hint="headway dag search WORD…", code="search.empty")
-        with closing(self._current()) as db:
+
+        def look(db: sqlite3.Connection) -> list[Any]:
             (count,) = db.execute("SELECT count(*) FROM dag_text WHERE dag_text MATCH ?", (query,)).fetchone()
             order = "bm25(dag_text, 4.0, 1.0), r.at DESC, r.id" if count <= RANKED else "t.rowid DESC"
-            rows = db.execute(
+            return db.execute(
                 "SELECT r.kind, r.goal, r.node, r.path, r.status, r.at, r.text FROM dag_text t JOIN dag_rows r"
                 " ON r.id = t.rowid WHERE dag_text MATCH ? AND (? = '' OR r.kind = ?)"
                 f" ORDER BY {order} LIMIT ?",
                 (query, kind, kind, limit),
             ).fetchall()
-        return [Hit(*row) for row in rows]
+
+        return [Hit(*row) for row in self._ask(look)]
 
     def related(self, text: str, *, limit: int = 5) -> dict[str, list[Hit]]:
         """Goals that have to do with a text, the nearest first, each with what of it matched.
@@ -96,17 +100,19 @@ class Search:
         if not words:
             return {}
         query = " OR ".join(f'"{word}"' if len(word) < 5 else f'"{word}"*' for word in words[:WORDS])
-        with closing(self._current()) as db:
+
+        def look(db: sqlite3.Connection) -> list[Any]:
             (count,) = db.execute("SELECT count(*) FROM dag_text WHERE dag_text MATCH ?", (query,)).fetchone()
             rank = "bm25(dag_text, 4.0, 1.0)" if count <= RANKED else "-1.0"
-            rows = db.execute(
+            return db.execute(
                 f"SELECT r.kind, r.goal, r.node, r.path, r.status, r.at, r.text, {rank} FROM dag_text t JOIN dag_rows r"
                 " ON r.id = t.rowid WHERE dag_text MATCH ? ORDER BY 8, r.at DESC LIMIT 200",
                 (query,),
             ).fetchall()
+
         found: dict[str, list[Hit]] = {}
         scores: dict[str, float] = {}
-        for *hit, score in rows:
+        for *hit, score in self._ask(look):
             known = found.setdefault(hit[1], [])
             if len(known) < BEST:
                 scores[hit[1]] = scores.get(hit[1], 0.0) + score
@@ -116,7 +122,8 @@ class Search:
 
     def totals(self) -> dict[str, Any]:
         """Figures over all goals: how many of which status, what they took, by month, and what failed most."""
-        with closing(self._current()) as db:
+
+        def look(db: sqlite3.Connection) -> dict[str, Any]:
             by_status = db.execute("SELECT status, count(*) FROM dag_rows WHERE kind='goal' GROUP BY 1 ORDER BY 1")
             months = db.execute(
                 "SELECT substr(at, 1, 7), count(*), sum(ms) FROM dag_rows WHERE kind='goal' GROUP BY 1 ORDER BY 1"
@@ -133,40 +140,32 @@ class Search:
                 "failures": [{"error": text, "count": n, "goals": g} for text, n, g in failures],
             }
 
-    def _current(self) -> sqlite3.Connection:
-        """The index, with every goal in it as it is now."""
-        if self._aside:
-            return self._copy()
-        db = self._open()
-        try:
-            self._bring_up_to_date(db)
-        except sqlite3.Error:  # locked by others, read-only, or not a database: memory does as well
-            db.close()
-            db = _prepared(sqlite3.connect(":memory:", isolation_level=None))
-            self._bring_up_to_date(db)
-        return db
+        return self._ask(look)
+
+    def _ask(self, look: Callable[[sqlite3.Connection], T]) -> T:
+        """Look into the index, with every goal in it as it is now. Where it is locked by others, read-only or spoiled,
+        also where only the question comes upon it, one in memory does as well."""
+        most = NEWEST if self._aside else None
+        with suppress(sqlite3.Error), closing(self._copy() if self._aside else self._open()) as db:
+            self._bring_up_to_date(_prepared(db), most)
+            return look(db)
+        with closing(_prepared(_in_memory())) as db:
+            self._bring_up_to_date(db, most)
+            return look(db)
 
     def _copy(self) -> sqlite3.Connection:
-        """The index as it was left, in memory, with the newest of what it lacks."""
+        """The index as it was left, in memory."""
         path = os.path.join(self._dag.home, "cache.sqlite")
-        copy = sqlite3.connect(":memory:", isolation_level=None)
+        copy = _in_memory()
         with suppress(sqlite3.Error), closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as db:
             if _is_ours(db):
                 db.backup(copy)
-        _prepared(copy)
-        self._bring_up_to_date(copy, NEWEST)
         return copy
 
     def _open(self) -> sqlite3.Connection:
-        path = os.path.join(self._dag.home, "cache.sqlite")
         if not os.path.isdir(self._dag.home):
-            return _prepared(sqlite3.connect(":memory:", isolation_level=None))
-        db = sqlite3.connect(path, timeout=5, isolation_level=None)
-        try:
-            return _prepared(db)
-        except sqlite3.Error:
-            db.close()
-            return _prepared(sqlite3.connect(":memory:", isolation_level=None))
+            return _in_memory()
+        return sqlite3.connect(os.path.join(self._dag.home, "cache.sqlite"), timeout=5, isolation_level=None)
 
     def _bring_up_to_date(self, db: sqlite3.Connection, most: int | None = None) -> None:
         wanted = {e.id: (e.seq, e.size, _state(e.status, e.gone)) for e in self._dag.index().goals}
@@ -185,7 +184,8 @@ class Search:
                 self._take_in(db, goal, wanted[goal])
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # SQLite has done so itself where the file is spoiled
+                db.execute("ROLLBACK")
             raise
 
     def _take_in(self, db: sqlite3.Connection, goal_id: str, position: tuple[int, int, str]) -> None:
@@ -203,6 +203,10 @@ class Search:
 
 def _state(status: str, gone: bool) -> str:
     return f"{status} gone" if gone else status
+
+
+def _in_memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None)
 
 
 def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:

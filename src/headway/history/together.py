@@ -25,11 +25,15 @@ _PATTERNS = {
 
 
 def resolved(cards: dict[str, Card], said: Iterable[Said]) -> Iterator[tuple[str, str, Said]]:
-    """What was said, about the paths of today: a project that moved is known by its id."""
-    by_id = {card.id: path for path, card in cards.items()}
+    """What was said, about the paths of today: a project that moved is known by its id, a copy has it as well."""
+    by_id = {card.id: path for path, card in reversed(cards.items())}
+
+    def today(path: str, project_id: str) -> str:
+        here = path in cards
+        return path if here and cards[path].id == project_id else by_id.get(project_id) or (path if here else "")
+
     for word in said:
-        source = by_id.get(word.source_id) or (word.source if word.source in cards else "")
-        target = by_id.get(word.target_id) or (word.target if word.target in cards else "")
+        source, target = today(word.source, word.source_id), today(word.target, word.target_id)
         if source and target:
             yield source, target, word
 

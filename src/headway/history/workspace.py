@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 from headway.core.events import Event
 from headway.core.places import (
@@ -216,7 +217,8 @@ class Workspace:
         """Projects that were here. What returns, by its path or by its id, is no longer among them."""
         if base is None:
             return []
-        here = {card.id: card for card in cards.values()}
+        were = {card.path for card in base.projects}
+        here = {card.id: card for card in cards.values() if card.path not in were}  # a copy from before is no return
         gone = [entry for entry in base.gone if entry.path not in cards and entry.id not in here]
         for card in base.projects:
             if card.path in cards:
@@ -339,7 +341,8 @@ class Workspace:
                     code="goal.none",
                 )
         self._record(WorkspaceGoalSet(id=goal_id, title=title, parts=tuple(parts)))
-        return next(goal for goal in self.index().goals if goal.id == goal_id)
+        found = next((goal for goal in self.index().goals if goal.id == goal_id), None)
+        return found if found is not None else self._overtaken(f"the goal {goal_id}")
 
     def drop_goal(self, goal_id: str, *, reason: str = "") -> None:
         """Give a goal of the workspace up."""
@@ -352,8 +355,16 @@ class Workspace:
 
     def _link(self, one: Card, other: Card) -> Link:
         found = self._find(one, other)
-        assert found is not None, "it was just said"
-        return found
+        return found if found is not None else self._overtaken(f"{one.path} and {other.path}")
+
+    def _overtaken(self, what: str) -> NoReturn:
+        """What was just said no longer shows: somebody took it back, or a project away, in that moment."""
+        raise TryLater(
+            f"What was said about {what} was kept, and taken back by somebody else at once",
+            facts={"workspace": self.root},
+            hint="headway dag workspace shows what stands",
+            code="workspace.overtaken",
+        )
 
     def _find(self, one: Card, other: Card) -> Link | None:
         links = {(link.source, link.target): link for link in self.index().links}

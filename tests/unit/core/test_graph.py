@@ -6,10 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +15,7 @@ from hypothesis import strategies as st
 from headway.core.graph import ArtifactGraph, find_invalidated
 from headway.core.plan import ArtifactSpec
 from headway.errors import UsageError
+from tests.unit.core.lines import lines_run
 
 SRC = Path(__file__).parents[3] / "src"
 MANY = 100_000
@@ -295,26 +293,6 @@ def test_any_graph_survives_being_saved(edges: Edges) -> None:
     assert ArtifactGraph.from_dict(json.loads(json.dumps(it.to_dict()))) == it
 
 
-def _lines_run(work: Callable[[], object]) -> int:
-    """How many lines of the graph's own code a piece of work takes: unlike time, the same on every machine."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        if not frame.f_code.co_filename.endswith("core/graph.py"):
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 def test_ten_times_the_artifacts_take_ten_times_the_work() -> None:
     """Building, sorting, waves, what is above and below: nothing is looked at once for every other artifact."""
 
@@ -328,6 +306,6 @@ def test_ten_times_the_artifacts_take_ten_times_the_work() -> None:
             found.above(["a0"])
             found.below([f"a{count - 1}"])
 
-        return _lines_run(walk) / (count + sum(map(len, edges.values())))
+        return lines_run(walk, of="core/graph.py")[0] / (count + sum(map(len, edges.values())))
 
     assert work(5000) <= 1.02 * work(500)

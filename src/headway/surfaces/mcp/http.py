@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -28,9 +28,9 @@ _STREAM = "GET"
 class Door:
     """Lets in who may come in."""
 
-    def __init__(self, app: ASGIApp, room: Callable[[], Room | None], *, token: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, rooms: list[Room], *, token: str, port: int) -> None:
         self._app = app
-        self._room = room
+        self._rooms = rooms
         self._token = token.encode()
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
 
@@ -47,7 +47,7 @@ class Door:
         await self._pass(scope, receive, send, headers.get("mcp-session-id", ""))
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send, session: str) -> None:
-        room, method = self._room(), str(scope["method"])
+        room, method = self._rooms[-1] if self._rooms else None, str(scope["method"])
         status, opened = 0, ""
 
         async def watched(message: Message) -> None:
@@ -104,7 +104,7 @@ def listen(port: int) -> socket.socket:
     return made
 
 
-def application(server: MCPServer[Room], room: Callable[[], Room | None], *, token: str, port: int) -> ASGIApp:
+def application(server: MCPServer[Room], rooms: list[Room], *, token: str, port: int) -> ASGIApp:
     """The whole of it."""
     hosts = [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
     inner = server.streamable_http_app(
@@ -117,7 +117,7 @@ def application(server: MCPServer[Room], room: Callable[[], Room | None], *, tok
             enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=[f"http://{h}" for h in hosts]
         ),
     )
-    return Door(inner, room, token=token, port=port)
+    return Door(inner, rooms, token=token, port=port)
 
 
 async def serve(app: ASGIApp, sock: socket.socket) -> None:

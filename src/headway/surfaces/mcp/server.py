@@ -61,37 +61,13 @@ def build(
     plan_id: str | None = None,
     patience: float = PATIENCE,
     environ: Mapping[str, str] | None = None,
+    rooms: list[Room] | None = None,
 ) -> MCPServer[Room]:
-    """A server for one project whose life is that of one connection: over stdio, or in memory."""
-    return _build(root, tools, by, plan_id, patience, environ, [], shared=False)
+    """A server for one project whose life is that of one connection: over stdio, or in memory.
 
-
-def build_shared(
-    root: str,
-    *,
-    tools: Literal["lean", "all"] = "lean",
-    by: str = "",
-    plan_id: str | None = None,
-    patience: float = PATIENCE,
-    environ: Mapping[str, str] | None = None,
-) -> tuple[MCPServer[Room], Callable[[], Room | None]]:
-    """A server for many connections, over HTTP, and its room while it is open."""
-    rooms: list[Room] = []
-    server = _build(root, tools, by, plan_id, patience, environ, rooms, shared=True)
-    return server, lambda: rooms[-1] if rooms else None
-
-
-def _build(
-    root: str,
-    tools: Literal["lean", "all"],
-    by: str,
-    plan_id: str | None,
-    patience: float,
-    environ: Mapping[str, str] | None,
-    rooms: list[Room],
-    *,
-    shared: bool,
-) -> MCPServer[Room]:
+    `rooms`: it is for many connections, over HTTP, and its room is in there while it is open.
+    """
+    open_rooms: list[Room] = [] if rooms is None else rooms
     specs = LEAN if tools == "lean" else LEAN + REST
     env = dict(os.environ if environ is None else environ)
 
@@ -102,14 +78,14 @@ def _build(
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Room]) -> AsyncIterator[Room]:
-        with Room(desk, Tickets(patience=patience), shared=shared) as room:
-            rooms.append(room)
+        with Room(desk, Tickets(patience=patience), shared=rooms is not None) as room:
+            open_rooms.append(room)
             async with anyio.create_task_group() as group:
                 group.start_soon(_watch, root, bus)
                 try:
                     yield room
                 finally:
-                    rooms.remove(room)
+                    open_rooms.remove(room)
                     room.tickets.close()
                     group.cancel_scope.cancel()
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headway.engine.gc import KEEP_DAYS
-from headway.surfaces.cli.options import add_json, add_project, at_least, project_of
+from headway.surfaces.cli.options import add_json, add_project, at_least, plan_of, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 from headway.work import Work
 
@@ -20,26 +20,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep older outputs this long (default: 30)",
     )
-    parser.add_argument("--outputs", action="store_true", help="also delete files of units that the plan has no more")
+    parser.add_argument("--outputs", action="store_true", help="also delete files that no plan makes any more")
     add_project(parser)
+    parser.add_argument("--plan", metavar="FILE", help="of such files, only those of this plan (default: of any)")
+    parser.add_argument("--plan-id", metavar="ID", help="the same of a saved plan by its id")
     add_json(parser)
 
 
 def run(args: Any, screen: Screen) -> int:
     work = Work(project_of(args))
-    left = work.left_files()
+    left = work.left_files(plan_of(args, work.project) if args.plan or args.plan_id else "")
     if args.outputs and not args.dry_run:
         work.remove_left_files(left)
-    for path in sorted(left) if args.outputs else ():
+    for path in left if args.outputs else ():
         screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
     freed = work.free_space(keep_days=args.keep_days, dry_run=args.dry_run)
     document = {"kept": freed.kept, "freed": freed.freed, "bytes": freed.bytes, "dry_run": args.dry_run}
-    screen.answer({**document, "outputs": sorted(left)})
+    screen.answer({**document, "outputs": left})
     would = "Would free" if args.dry_run else "Freed"
     noun = "blob" if freed.freed == 1 else "blobs"
     screen.say(f"{would} {freed.freed} {noun}, {_size(freed.bytes)}; {freed.kept} needed.")
     if left and not args.outputs:
-        screen.say(f"{len(left)} files belong to nothing any more. Next: headway gc --outputs --dry-run lists them")
+        what = "1 file belongs" if len(left) == 1 else f"{len(left)} files belong"
+        screen.say(f"{what} to nothing any more. Next: headway gc --outputs --dry-run{same_plan(args)} lists them")
     return 0
 
 

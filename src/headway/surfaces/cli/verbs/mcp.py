@@ -65,7 +65,8 @@ def _serve_http(args: Any, root: str) -> int:
 
     from headway.surfaces.mcp import http
     from headway.surfaces.mcp.config import TOKEN
-    from headway.surfaces.mcp.server import build_shared
+    from headway.surfaces.mcp.room import Room
+    from headway.surfaces.mcp.server import build
 
     token = os.environ.get(TOKEN, "")
     if token and len(token) < SHORTEST:
@@ -75,10 +76,11 @@ def _serve_http(args: Any, root: str) -> int:
     known, token = bool(token), token or secrets.token_urlsafe(24)
     sock = http.listen(args.port)
     port = sock.getsockname()[1]
-    server, room = build_shared(root, tools=args.tools, by=args.by, plan_id=args.plan_id)
+    rooms: list[Room] = []
+    server = build(root, tools=args.tools, by=args.by, plan_id=args.plan_id, rooms=rooms)
     said = f"the one in {TOKEN}" if known else token
     print(f"headway mcp: http://{http.HOST}:{port}{http.PATH}\ntoken: {said}", file=sys.stderr, flush=True)
-    anyio.run(http.serve, http.application(server, room, token=token, port=port), sock)
+    anyio.run(http.serve, http.application(server, rooms, token=token, port=port), sock)
     return 0
 
 

@@ -105,7 +105,9 @@ def run(args: Any, screen: Screen) -> int:
         screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
     if meant.removed:
         gone, left = [spec.id for spec in meant.removed], work.files_of(meant)
-        screen.note(f"No longer in the plan: {names(gone)}.{f' Their files stay: {names(left)}.' if left else ''}")
+        list_them = f"headway gc --outputs --dry-run{same_plan(args)}"
+        stay = f" Their files stay: {names(left)}. {list_them} lists those that can go." if left else ""
+        screen.note(f"No longer in the plan: {names(gone)}.{stay}")
     if args.verbose and not screen.as_json:
         _analyse(work, meant, args, screen)
     asked = _Signals()
