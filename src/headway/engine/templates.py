@@ -211,13 +211,15 @@ class Templates:
 class Named:
     """Things by name, and nothing else that a template could stumble over: a phase may be called `items`."""
 
-    __slots__ = ("_things",)
+    __slots__ = ("_seen_as", "_things")
 
-    def __init__(self, things: Mapping[str, Any]) -> None:
+    def __init__(self, things: Mapping[str, Any], seen_as: Callable[[Any], Any] | None = None) -> None:
         self._things = things
+        self._seen_as = seen_as
 
     def __getitem__(self, name: str) -> Any:
-        return self._things[name]
+        thing = self._things[name]
+        return thing if self._seen_as is None else self._seen_as(thing)
 
     def __contains__(self, name: str) -> bool:
         return name in self._things
@@ -259,7 +261,7 @@ def context_of(job: Job) -> dict[str, Any]:
         "instructions": spec.instructions,
         "acceptance": list(spec.acceptance),
         "vars": Named(job.variables),
-        "inputs": Named({name: Part(given) for name, given in job.inputs.items()}),
+        "inputs": Named(dict(job.inputs), Part),
         "outputs": Named(dict(spec.outputs) or {str(n): path for n, path in enumerate(spec.produces)}),
         "sources": Named({path: _Text(job.root, path) for path in job.sources}),
     }
