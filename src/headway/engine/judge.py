@@ -19,7 +19,7 @@ from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.precedents import Precedents
 from headway.engine.shared import Shared
-from headway.engine.sources import Sources
+from headway.engine.sources import Moment, Sources
 from headway.engine.templates import Templates
 from headway.errors import HeadwayError, UsageError
 from headway.files.observe import EMPTY_TREE
@@ -182,13 +182,13 @@ class Judge:
             wanted |= set(self.graph.below(more))
         return [a for a in self.shared.order() if a in wanted]
 
-    def again(self, artifact_id: str, *, anew: bool = False) -> Reason:
-        """Judge one artifact by what is known of its requirements now; `anew`: look at its sources once more."""
+    def again(self, artifact_id: str, *, anew: Moment | None = None) -> Reason:
+        """Judge one artifact by what is known of its requirements now; `anew`: look at its sources in this moment."""
         spec, state = self.state.artifacts[artifact_id], self.state
-        if anew:
-            self.files.forget(self._sources.get(artifact_id, ()))
+        if anew is not None:
+            self.files.forget(anew.first(self._sources.get(artifact_id, ())))
             if spec.templates:
-                self.files.forget(self.templates.files(spec))
+                self.files.forget(anew.first(self.templates.files(spec)))
         skip = state.skipped.get(artifact_id)
         if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []

@@ -11,22 +11,22 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint
 from headway.engine.judge import Judge
 from headway.engine.making import Task
-from headway.engine.sources import redirects_to
+from headway.engine.sources import Moment, redirects_to
 
 
 def changed_meanwhile(
-    judge: Judge, task: Task, before: Completion | None, held: set[str]
+    judge: Judge, task: Task, before: Completion | None, moment: Moment
 ) -> tuple[dict[str, str], list[str]]:
     """Sources and requirements that changed while the recipe ran, each with its file; and what it itself wrote.
 
-    `held`: as in `moved_inputs`.
+    `moment`: what was looked at since it ended.
     """
     spec, files = task.job.spec, judge.files
     moved: dict[str, str] = {}
     wrote: list[str] = []
     if spec.sources or spec.run or spec.verify:
         declared = set(files.declared(spec))
-        files.forget(task.fp.sources)
+        files.forget(moment.first(task.fp.sources))
         for path in {*task.fp.sources, *declared}:
             if files.look(path) != task.fp.sources.get(path, ""):
                 if path in declared or not (_changed_before(before, path) or redirects_to(spec, path)):
@@ -37,13 +37,13 @@ def changed_meanwhile(
         files.forget_words()
         wrote += [w for w in files.words(spec, task.job.variables) if w not in task.fp.sources and w not in wrote]
     if spec.templates:
-        files.forget(judge.templates.files(spec))
+        files.forget(moment.first(judge.templates.files(spec)))
         now = judge.templates.digests(spec)
         moved |= {label: label for label, digest in task.fp.templates.items() if now.get(label) != digest}
     for path in spec.reads:
         if judge.observer.look(path).digest != task.fp.before[path]:
             moved[path] = path
-    for path in moved_inputs(judge, spec, held, cheaply=False):
+    for path in moved_inputs(judge, spec, moment, cheaply=False):
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path
     return dict(sorted(moved.items())), sorted(wrote)
@@ -62,13 +62,9 @@ def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wr
     )
 
 
-def moved_inputs(judge: Judge, spec: ArtifactSpec, held: set[str], *, cheaply: bool) -> Iterable[str]:
-    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells.
-
-    `held`: requirements whose outputs were looked at a moment ago, and stood. Artifacts that are begun or end together
-    have many in common.
-    """
-    chains, holds = judge.shared.chains, judge.observer.holds
+def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: bool) -> Iterable[str]:
+    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
+    chains, holds, held = judge.shared.chains, judge.observer.holds, moment.held
     for required in spec.requires:
         if required in held:
             continue

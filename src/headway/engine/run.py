@@ -36,6 +36,7 @@ from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
 from headway.engine.result import Options, Pause, Reporter, RunResult
 from headway.engine.scheduler_lock import Groups
+from headway.engine.sources import Moment
 from headway.engine.tally import Tally
 from headway.engine.workers import Workers
 from headway.errors import HeadwayError, Rejected, TryLater, UsageError
@@ -99,7 +100,7 @@ class Run:
         self._groups = Groups(lock, run_id)
         self._started = 0
         self._announced: frozenset[str] = frozenset()
-        self._held: set[str] = set()
+        self._moment = Moment()
         self.result = RunResult(plan_id=self._record.state.plan_id, run_id=run_id, root=root)
         self._tally = Tally(judge, self._record, reporter, self.result, selected)
         self._in_place = InPlace(judge, self._record)
@@ -212,7 +213,7 @@ class Run:
         """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
         tasks: list[Task] = []
         later: list[str] = []
-        self._held.clear()
+        self._moment.over()
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
         while (
             not self._halt
@@ -268,7 +269,7 @@ class Run:
         if spec is None:
             self._tally.queue.give_up(artifact_id)
             return None
-        reason = self._judge.again(artifact_id, anew=True)
+        reason = self._judge.again(artifact_id, anew=self._moment)
         claim = state.claims.get(artifact_id)
         if reason.fresh:
             self._tally.settle(artifact_id, "kept", reason)
@@ -331,7 +332,7 @@ class Run:
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
         """A requirement's output that is no longer what was recorded: nothing is made from it."""
-        for path in moved_inputs(self._judge, spec, self._held, cheaply=True):
+        for path in moved_inputs(self._judge, spec, self._moment, cheaply=True):
             self._tally.move(spec.id, path)
             return True
         return False
@@ -396,7 +397,7 @@ class Run:
     def _take(self, outcomes: list[Outcome]) -> None:
         """Record what came of attempts, all of it in one write, and go on from there."""
         self._judge.state = self._record.state
-        self._held.clear()
+        self._moment.over()
         taken = [self._taken(outcome) for outcome in outcomes]
         wait = any(task.job.spec.effects for task, _, _ in taken)
         answers = self._record.all([command for _, command, _ in taken], wait)
@@ -432,7 +433,7 @@ class Run:
 
     def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._record.state.completed.get(outcome.id)
-        moved, wrote = changed_meanwhile(self._judge, task, before, self._held)
+        moved, wrote = changed_meanwhile(self._judge, task, before, self._moment)
         same = before is not None and before.how != "accepted" and before.fp == task.fp
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)

@@ -26,6 +26,26 @@ _ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
 _REDIRECTED = re.compile(r">>?\s*([^\s;|&<>()]+)")
 
 
+class Moment:
+    """What was looked at just now: artifacts that begin or end together have many files in common."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        """Artifacts whose outputs stood."""
+        self._files: set[str] = set()
+
+    def over(self) -> None:
+        """Whatever is asked about from now on is looked at anew."""
+        self.held.clear()
+        self._files.clear()
+
+    def first(self, paths: Iterable[str]) -> list[str]:
+        """Those of these files that nobody has looked at so far; from now on somebody has."""
+        new = [path for path in paths if path not in self._files]
+        self._files.update(new)
+        return new
+
+
 class Sources:
     """The sources of one plan's artifacts."""
 

@@ -199,16 +199,15 @@ class Outputs:
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""
         parent = os.path.dirname(path.rstrip("/"))
-        if parent in self._sound and os.path.isdir(self._full(parent)):
-            return
-        os.makedirs(self._full(parent), exist_ok=True)
-        self.refuse_outside(path)
-        self._sound.add(parent)
+        if not os.path.isdir(self._full(parent)):
+            os.makedirs(self._full(parent), exist_ok=True)
+        if parent not in self._sound:
+            self._refuse_outside(path)
 
-    def refuse_outside(self, path: str) -> None:
-        """An output whose folder is a link out of the project is not the project's."""
-        parent = os.path.dirname(path.rstrip("/"))
-        while parent:
+    def _refuse_outside(self, path: str) -> None:
+        """An output whose folder is a link out of the project is not the project's. Each folder is looked at once."""
+        parent, sound = os.path.dirname(path.rstrip("/")), list[str]()
+        while parent and parent not in self._sound:
             if os.path.islink(self._full(parent)):
                 real = os.path.realpath(self._full(parent))
                 if not real.startswith(os.path.join(os.path.realpath(self.root), "")):
@@ -218,7 +217,9 @@ class Outputs:
                         hint="write to a path inside the project",
                         code="output.outside",
                     )
+            sound.append(parent)
             parent = os.path.dirname(parent)
+        self._sound.update(sound)
 
     def clear(self, path: str) -> None:
         """A path for a recipe to begin with: nothing there, or an empty folder where it produces one."""
