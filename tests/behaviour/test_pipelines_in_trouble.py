@@ -412,3 +412,25 @@ def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(
         assert (said.code, "has no artifact nosuch" in said.err, "goal" in said.err) == (2, True, goals)
     mistyped = labels.run(capsys, "run", "--rerun-from", "lable").err
     assert "has no artifact or phase lable\n  did you mean: label\n" in mistyped
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_unit_of_another_plan_with_the_same_name_keeps_its_phase_ledger(book: Book, indent: int | None) -> None:
+    """Whoever comes second writes beside it, however the first one is laid out."""
+    book.go()
+    first = book.root / ".headway/phases/s1.json"
+    before = json.dumps(book.json(".headway/phases/s1.json") | {"plan_id": "bookends"}, indent=indent)
+    first.write_text(before)
+    book.go("s1", "--rerun-from", "apply")
+    assert first.read_text() == before
+    assert book.json(".headway/phases/s1@book.json")["plan_id"] == "book"
+
+
+def test_a_phase_ledger_that_nobody_can_read_is_written_anew(book: Book) -> None:
+    """Half a file is nobody's, whatever stood in its first lines."""
+    book.go()
+    file = book.root / ".headway/phases/s1.json"
+    whole = json.dumps(book.json(".headway/phases/s1.json") | {"plan_id": "bookends"}, indent=2)
+    file.write_text(whole[: len(whole) // 2])
+    book.go("s1", "--rerun-from", "apply")
+    assert book.json(".headway/phases/s1.json")["plan_id"] == "book"

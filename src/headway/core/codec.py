@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from typing import Any, get_args
 
 import msgspec
@@ -25,6 +26,9 @@ START = "0" * HASH_LENGTH
 _SEAL = b',"hash":"'
 SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
 """The last bytes of a line: the hash and what frames it."""
+
+SAMPLE = 64
+"""How many rows of a large table stand for all of them where its size is asked for."""
 
 _LINK = b',"prev":"'
 _LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
@@ -157,6 +161,18 @@ def encode_state(state: State) -> bytes:
 @cache
 def _state() -> msgspec.json.Decoder[State]:
     return msgspec.json.Decoder(State)
+
+
+def size_of_state(state: State) -> int:
+    """About how many bytes that takes. Of large tables only some rows are encoded, so that asking costs little."""
+    total, small = 0, dict[str, Any]()
+    for name in state.__struct_fields__:
+        table = getattr(state, name)
+        if isinstance(table, dict) and len(table) > 2 * SAMPLE:
+            rows = dict(islice(table.items(), 0, None, len(table) // SAMPLE))
+            total += len(_encode(rows)) * len(table) // len(rows)
+            small[name] = {}
+    return total + len(_encode(msgspec.structs.replace(state, **small)))
 
 
 def decode_state(data: bytes | msgspec.Raw) -> State:

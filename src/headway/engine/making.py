@@ -20,7 +20,7 @@ import msgspec
 from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
-from headway.disk import REAL, write_file
+from headway.disk import REAL, write_all, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.recipes.command import run_command
 from headway.engine.templates import Rendered
@@ -76,6 +76,7 @@ class Workshop:
         self._render = render
         self.outputs = outputs
         self._texts = os.path.join(home, "texts")
+        self._below = os.path.relpath(self._texts, root)
 
     def make(self, task: Task) -> Outcome:
         """All attempts of one artifact. Never raises: an engine's own error is the artifact's failure, said so."""
@@ -152,8 +153,9 @@ class Workshop:
         """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file."""
         assert self._render is not None, "whoever has templates can render them"
         rendered = self._render(job)
-        digest = self.outputs.blobs.put(rendered.text.encode())
-        path = os.path.relpath(self._as_file(digest), self.root)
+        data = rendered.text.encode()
+        digest = self.outputs.blobs.put(data)
+        path = self._as_file(digest, data)
         return job._replace(
             prompt=rendered.text,
             prompts=rendered.parts,
@@ -262,18 +264,17 @@ class Workshop:
         if paths or not outputs:
             return Input(self.root, paths, names)
         text, digest = self.outputs.text, outputs[0].digest
-        path = os.path.relpath(self._as_file(digest), self.root)
-        return Input(self.root, (path,), read=lambda: text(digest))
+        return Input(self.root, (self._as_file(digest),), read=lambda: text(digest))
 
-    def _as_file(self, digest: str) -> str:
-        """A blob as a file that nobody changes."""
+    def _as_file(self, digest: str, data: bytes | None = None) -> str:
+        """A blob, whose bytes may be at hand, as a file that nobody changes: its path from the project."""
         path = os.path.join(self._texts, digest)
-        if _write_new(path, lambda: self.outputs.text(digest)) or _has_digest(path, digest):
-            return path
-        os.makedirs(self._texts, exist_ok=True)
-        write_file(REAL, path, [self.outputs.text(digest)], durable=False)
-        os.chmod(path, 0o444)
-        return path
+        read = self.outputs.text
+        if not _write_new(path, lambda: read(digest) if data is None else data) and not _has_digest(path, digest):
+            os.makedirs(self._texts, exist_ok=True)
+            write_file(REAL, path, [read(digest)], durable=False)
+            os.chmod(path, 0o444)
+        return os.path.join(self._below, digest)
 
 
 def _write_new(path: str, data: Callable[[], bytes]) -> bool:
@@ -282,8 +283,10 @@ def _write_new(path: str, data: Callable[[], bytes]) -> bool:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     except OSError:
         return False
-    with os.fdopen(fd, "wb") as file:
-        file.write(data())
+    try:
+        write_all(REAL, fd, data(), 0)
+    finally:
+        os.close(fd)
     return True
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from headway.core import events as ev
 from headway.core.codec import decode_state
 from headway.core.fingerprint import reuse_key
-from headway.core.state import Completion, Fingerprint, Output, Position
+from headway.core.state import Completion, Fingerprint, Output
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
 from headway.store import PlanStore
@@ -109,24 +109,28 @@ class Precedents:
         made: list[tuple[str, int, str]] = []
         named: set[str] = set()
         withdraw = False
-        last: Position | None = None
-        for record in folder.history(start):
-            if isinstance(record.event, ev.PlanReset):
-                if record.event.ids and start > 1:  # which of those that are known were theirs, only the ledger says
+        last: ev.Record | None = None
+        for last in folder.history(start):
+            event = last.event
+            if isinstance(event, ev.ArtifactCompleted):
+                if _may_be_reused(event):
+                    made.append((reuse_key(event.fp), last.seq, event.id))
+            elif isinstance(event, ev.PlanReset):
+                if event.ids and start > 1:  # which of those that are known were theirs, only the ledger says
                     if self._writable:
                         self._cache.forget(plan)
                     self._index(plan, None)
                     return
-                gone = set(record.event.ids)
+                gone = set(event.ids)
                 made = [entry for entry in made if gone and entry[2] not in gone]
                 withdraw = withdraw or not gone
-            made += ((reuse_key(done.fp), record.seq, done.id) for done in _completions(plan, record))
-            named.update(named_by(record))
-            last = record.position
+            else:
+                made += ((reuse_key(done.fp), last.seq, done.id) for done in _completions(plan, last))
+            named.update(named_by(last))
         if last is None:
             return
         if self._writable:
-            self._cache.index(plan, last, [(key, seq) for key, seq, _ in made], named, withdraw=withdraw)
+            self._cache.index(plan, last.position, [(key, seq) for key, seq, _ in made], named, withdraw=withdraw)
         self._named |= named
         for key, seq, _ in made:
             self._made.setdefault(key, []).append((seq, plan))
@@ -136,7 +140,7 @@ def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:
     """The completions that an event names and that may be reused: made by a recipe, without effects elsewhere."""
     event = record.event
     if isinstance(event, ev.ArtifactCompleted):
-        if event.how in ("made", "reused") and event.fp.recipe and not event.external:
+        if _may_be_reused(event):
             yield _earlier(plan, event.id, record.seq, record.ts, event)
     elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
         state = decode_state(event.state)
@@ -144,6 +148,10 @@ def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:
             spec = state.artifacts.get(artifact_id)
             if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
                 yield _earlier(plan, artifact_id, record.seq, done.at, done)
+
+
+def _may_be_reused(event: ev.ArtifactCompleted) -> bool:
+    return event.how in ("made", "reused") and bool(event.fp.recipe) and not event.external
 
 
 def _earlier(plan: str, artifact_id: str, seq: int, at: str, done: ev.ArtifactCompleted | Completion) -> Earlier:

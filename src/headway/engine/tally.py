@@ -45,11 +45,20 @@ class Tally:
         self.todo = {a: reasons[a] for a in chosen if not reasons[a].fresh}
         result.reasons = dict(self.todo)
         result.kept = [a for a in chosen if a not in self.todo and not artifacts[a].gathers]
-        affected: dict[str, None] = {}
-        for artifact_id in chosen:  # in dependency order
-            if artifact_id in self.todo or any(r in affected for r in self.builds_on(artifact_id)):
-                affected[artifact_id] = None
-        self.queue = Queue(affected, needs=self._waits_for, courtesy=self._lets_go_first)
+        self.queue = Queue(self._affected(chosen), needs=self._waits_for, courtesy=self._lets_go_first)
+
+    def _affected(self, chosen: Collection[str]) -> Collection[str]:
+        """What is to be done and what builds on it, of what was chosen, in dependency order."""
+        todo, found = self.todo, dict[str, None]()
+        if len(todo) == len(chosen):
+            return chosen
+        if not self._judge.shared.chains:
+            behind = set(self._judge.graph.above(todo))
+            return [a for a in chosen if a in behind]
+        for artifact_id in chosen:
+            if artifact_id in todo or not found.keys().isdisjoint(self.builds_on(artifact_id)):
+                found[artifact_id] = None
+        return found
 
     def builds_on(self, artifact_id: str) -> Iterable[str]:
         """What an artifact cannot be made without: what it requires, and earlier stages of what it changes."""

@@ -145,32 +145,21 @@ class Templates:
 
     def render(self, job: Job) -> Rendered:
         """The prompt of one attempt."""
-        from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError
-        from jinja2.exceptions import SecurityError
-
         context = context_of(job)
+        environment = self._jinja()
         parts: dict[str, str] = {}
         for role, path in job.spec.templates.items():
             try:
-                parts[role] = self._jinja().get_template(path).render(context)
-            except TemplateSyntaxError as error:
-                raise _broken(
-                    f"{error.name or path}, line {error.lineno}: {error.message}", "template.syntax"
-                ) from error
-            except SecurityError as error:
-                raise _broken(
-                    f"{path}: {error}", "template.unsafe", "a template only reads what it is given"
-                ) from error
-            except TemplateNotFound as error:
-                raise _broken(f"{path} includes {error.name}, which does not exist", "template.none") from error
-            except TemplateError as error:
-                names = ", ".join(sorted(context))
-                hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
-                what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
-                raise _broken(f"{path}: {what}", "template.undefined", hint) from error
-            except (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError) as error:
-                raise _broken(f"{path}: {type(error).__name__}: {error}", "template.failed") from error
-        text = "\n\n".join(part.rstrip("\n") for part in parts.values()) + "\n"
+                template = environment.get_template(path)
+                if type(template.globals) is not dict:  # copied for every prompt: what it is made of takes longer
+                    template.globals = dict(template.globals)
+                parts[role] = template.render(context)
+            except Exception as error:
+                told = _why(error, path, context, job)
+                if told is None:
+                    raise
+                raise told from error
+        text = "\n\n".join([part.rstrip("\n") for part in parts.values()]) + "\n"
         if len(text) > LARGEST:
             raise _broken(f"the prompt has {len(text)} characters, at most {LARGEST}", "template.long")
         return Rendered(text, parts)
@@ -193,9 +182,10 @@ class Templates:
         return ""
 
     def _jinja(self) -> ImmutableSandboxedEnvironment:
-        with self._lock:
-            if self._environment is None:
-                self._environment = self._made()
+        if self._environment is None:
+            with self._lock:
+                if self._environment is None:
+                    self._environment = self._made()
         return self._environment
 
     def _made(self) -> ImmutableSandboxedEnvironment:
@@ -221,13 +211,15 @@ class Templates:
 class Named:
     """Things by name, and nothing else that a template could stumble over: a phase may be called `items`."""
 
-    __slots__ = ("_things",)
+    __slots__ = ("_seen_as", "_things")
 
-    def __init__(self, things: Mapping[str, Any]) -> None:
+    def __init__(self, things: Mapping[str, Any], seen_as: Callable[[Any], Any] | None = None) -> None:
         self._things = things
+        self._seen_as = seen_as
 
     def __getitem__(self, name: str) -> Any:
-        return self._things[name]
+        thing = self._things[name]
+        return thing if self._seen_as is None else self._seen_as(thing)
 
     def __contains__(self, name: str) -> bool:
         return name in self._things
@@ -269,7 +261,7 @@ def context_of(job: Job) -> dict[str, Any]:
         "instructions": spec.instructions,
         "acceptance": list(spec.acceptance),
         "vars": Named(job.variables),
-        "inputs": Named({name: Part(given) for name, given in job.inputs.items()}),
+        "inputs": Named(dict(job.inputs), Part),
         "outputs": Named(dict(spec.outputs) or {str(n): path for n, path in enumerate(spec.produces)}),
         "sources": Named({path: _Text(job.root, path) for path in job.sources}),
     }
@@ -310,6 +302,27 @@ def _state(path: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _why(error: Exception, path: str, context: Mapping[str, Any], job: Job) -> UsageError | None:
+    """What an error says of a template; None if it is not about the template."""
+    from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError
+    from jinja2.exceptions import SecurityError
+
+    if isinstance(error, TemplateSyntaxError):
+        return _broken(f"{error.name or path}, line {error.lineno}: {error.message}", "template.syntax")
+    if isinstance(error, SecurityError):
+        return _broken(f"{path}: {error}", "template.unsafe", "a template only reads what it is given")
+    if isinstance(error, TemplateNotFound):
+        return _broken(f"{path} includes {error.name}, which does not exist", "template.none")
+    if isinstance(error, TemplateError):
+        names = ", ".join(sorted(context))
+        hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
+        what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
+        return _broken(f"{path}: {what}", "template.undefined", hint)
+    if isinstance(error, (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError)):
+        return _broken(f"{path}: {type(error).__name__}: {error}", "template.failed")
+    return None
 
 
 def _broken(why: str, code: str, hint: str = "mend the template") -> UsageError:

@@ -30,7 +30,7 @@ LOCK = "lock"
 LARGE = 256 * 1024
 """From this size on a blob is a file of its own: copying it into a pack would gain nothing."""
 
-INDEX_FROM = 512
+INDEX_FROM = 128
 """A pack with fewer entries is read as quickly as an index."""
 
 PROJECT_ABOVE = 2
@@ -42,7 +42,7 @@ _WINDOW = 1 << 20
 _LINE_FEED = ord("\n")
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, order=True, gc=False):
     """Where a blob's bytes are."""
 
     pack: str

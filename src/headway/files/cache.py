@@ -78,8 +78,9 @@ class Cache:
                 return
             if withdraw:
                 db.execute("DELETE FROM made WHERE plan = ?", (plan,))
-            db.executemany("INSERT OR REPLACE INTO made VALUES (?,?,?)", [(key, plan, seq) for key, seq in made])
-            db.executemany("INSERT OR IGNORE INTO named VALUES (?,?)", [(digest, plan) for digest in named])
+            rows = [(key, plan, seq) for key, seq in sorted(made)]  # in the table's order: its pages are met once
+            db.executemany("INSERT OR REPLACE INTO made VALUES (?,?,?)", rows)
+            db.executemany("INSERT OR IGNORE INTO named VALUES (?,?)", [(digest, plan) for digest in sorted(named)])
             db.execute("INSERT OR REPLACE INTO ledgers VALUES (?,?,?)", (plan, *position))
 
     def forget(self, plan: str) -> None:

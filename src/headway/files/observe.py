@@ -87,12 +87,14 @@ class Observer:
     def read(self, path: str) -> Seen:
         """As `look`, for whoever reads the path: through a link, what it leads to counts."""
         try:
-            if stat.S_ISLNK(os.lstat(self._prefix + path).st_mode):
+            found = os.lstat(self._prefix + path)
+            if is_link := stat.S_ISLNK(found.st_mode):
                 found = os.stat(self._prefix + path)
-                return self._file(path, found) if stat.S_ISREG(found.st_mode) else self._tree(path)
         except (FileNotFoundError, NotADirectoryError):
             return ABSENT
-        return self.look(path)
+        if stat.S_ISREG(found.st_mode):
+            return self._file(path, found)
+        return self._tree(path) if is_link else self.look(path)
 
     def holds(self, path: str, digest: str, *, cheaply: bool) -> bool:
         """Whether these bytes still stand at a path; `cheaply` believes a file that nothing shows to be touched."""

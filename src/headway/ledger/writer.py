@@ -345,9 +345,10 @@ class Writer:
             return False
         ending = not ENDINGS.isdisjoint([record.event.type for record in self._staged])
         self._write_staged()
-        if self._pace.might_be_due(self._ledger.size(), ending=ending):
+        size = self._ledger.size()
+        if self._pace.might_be_due(size, ending=ending) and self._pace.is_due(size, self._cost(), ending=ending):
             encoded = self._encoded()
-            if self._pace.is_due(self._ledger.size(), len(encoded), ending=ending):
+            if self._pace.is_due(size, len(encoded), ending=ending):
                 self._stage([self._snapshot_event(encoded)], "ledger", self._clock())
                 try:
                     self._write_staged()
@@ -409,6 +410,10 @@ class Writer:
         for record in loaded.records:
             self._state = apply(self._state, record)
         self._end, self._pace = loaded.end, _pace_after(loaded)
+
+    def _cost(self) -> int:
+        """About what a snapshot would take: encoding a large state only to find that out takes long."""
+        return codec.size_of_state(self._state) if self._state is not None else 0
 
     def _encoded(self) -> bytes:
         if self._state is None:

@@ -7,6 +7,7 @@ units hand on was changed by it. Derived from the plan's ledger; it can be delet
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -18,12 +19,17 @@ from headway.core.fingerprint import reuse_key
 from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
-from headway.core.state import Attempt, Completion, Failure, Output, State
+from headway.core.state import Attempt, Completion, Failure, PromptNote, State
 from headway.disk import Disk, make_folders, write_file
 
 FORMAT = 1
 TEXTS = ".headway/texts"
 """Where prompts and responses are as files; their names are their sha256."""
+
+HEADING = 512
+"""So many bytes of a file begin it with whose it is, unless its unit has a very long name."""
+
+_OWNER = re.compile(rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",')
 
 
 def pipelines_of(state: State, unit: str) -> list[Pipeline]:
@@ -49,7 +55,10 @@ def instances(state: State, unit: str, phase: Phase) -> list[ArtifactSpec]:
 
 def unit_document(state: State, unit: str, *, seq: int = 0) -> dict[str, Any]:
     """The phase ledger of a unit: phases that were never tried are not in it."""
-    pipelines = pipelines_of(state, unit)
+    return _document(state, unit, pipelines_of(state, unit), seq)
+
+
+def _document(state: State, unit: str, pipelines: list[Pipeline], seq: int) -> dict[str, Any]:
     phases: dict[str, Any] = {}
     for pipeline in pipelines:
         for phase in pipeline.phases:
@@ -67,81 +76,92 @@ def unit_document(state: State, unit: str, *, seq: int = 0) -> dict[str, Any]:
 
 
 def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[str, Any] | None:
-    rounds = instances(state, unit, phase)
-    attempts = [entry for spec in rounds for entry in _attempts(state, spec)]
-    tried = [spec for spec in rounds if _newest(state, spec) is not None]
-    if not tried:
+    attempts: list[dict[str, Any]] = []
+    tried: tuple[ArtifactSpec, Completion | Failure] | None = None
+    for spec in instances(state, unit, phase):
+        attempts += [_entry(spec, attempt) for attempt in state.past.get(spec.id, ())]
+        newest = _newest(state, spec)
+        if newest is not None:
+            attempts.append(_entry(spec, newest))
+            tried = spec, newest
+    if tried is None:
         return None
-    spec = tried[-1]
-    latest = _newest(state, spec)
-    assert latest is not None, "it was tried"
+    spec, latest = tried
     entry = attempts.pop()
-    entry["template_set"] = dict(spec.templates)
+    entry["template_set"] = spec.templates
     if isinstance(latest, Completion):
-        entry.update(_integrity(pipeline, spec, latest))
+        entry.update(_integrity(pipeline, latest))
     entry["verdict"] = _verdict(state, phase, unit, spec)
     entry["applied"] = _applied(pipeline, spec, latest) if isinstance(latest, Completion) else None
     note = state.prompts.get(spec.id)
-    own = [a for a in (*attempts, entry) if a["artifact"] == spec.id]
-    after = next((number for number, a in enumerate(own) if note is not None and a["seq"] > note.seq), None)
-    if note is not None and (after or after is None):  # at the first attempt that was made with it, if there is one
-        own[-1 if after is None else after]["prompt_update"] = {
-            "prompt_hash_prev": own[-1 if after is None else after - 1]["prompt_hash"],
-            "prompt_hash_new": None if after is None else own[after]["prompt_hash"],
-            "prompt_update_reason": note.reason,
-            "templates": [msgspec.to_builtins(change) for change in note.changes],
-            "at": note.at,
-            "by": note.by,
-        }
+    if note is not None:
+        _note(note, [a for a in (*attempts, entry) if a["artifact"] == spec.id])
     entry["attempts"] = attempts
     return entry
 
 
+def _note(note: PromptNote, own: list[dict[str, Any]]) -> None:
+    """Why its prompt was changed: at the first attempt that was made with the new one, if there is one."""
+    after = next((number for number, a in enumerate(own) if a["seq"] > note.seq), None)
+    if after == 0:
+        return
+    own[-1 if after is None else after]["prompt_update"] = {
+        "prompt_hash_prev": own[-1 if after is None else after - 1]["prompt_hash"],
+        "prompt_hash_new": None if after is None else own[after]["prompt_hash"],
+        "prompt_update_reason": note.reason,
+        "templates": [msgspec.to_builtins(change) for change in note.changes],
+        "at": note.at,
+        "by": note.by,
+    }
+
+
 def _newest(state: State, spec: ArtifactSpec) -> Completion | Failure | None:
     done = last_made(state, spec.id)
-    failure = state.failed.get(spec.id)
+    failure = state.failed.get(spec.id) if state.failed else None
     if done is None or failure is None:
         return done or failure
     return failure if failure.seq > done.seq else done
 
 
-def _attempts(state: State, spec: ArtifactSpec) -> list[dict[str, Any]]:
-    """All attempts that are known, the newest last."""
-    found = [_entry(spec, attempt) for attempt in state.past.get(spec.id, ())]
-    newest = _newest(state, spec)
-    if newest is not None:
-        found.append(_entry(spec, newest))
-    return found
-
-
 def _entry(spec: ArtifactSpec, attempt: Attempt | Completion | Failure) -> dict[str, Any]:
-    ok = attempt.ok if isinstance(attempt, Attempt) else isinstance(attempt, Completion)
-    outputs: tuple[Output, ...] = attempt.left if isinstance(attempt, Failure) else attempt.outputs
+    ok, ran, error = True, "made", ""
+    if isinstance(attempt, Failure):
+        ok, error, outputs = False, attempt.error, attempt.left
+    else:
+        ran, outputs = attempt.how, attempt.outputs
+        if isinstance(attempt, Attempt):
+            ok, error = attempt.ok, attempt.error
+    hashes: dict[str, str] = {}
+    if attempt.prompt:
+        hashes["prompt"] = attempt.prompt
+    if attempt.stdout and spec.templates:
+        hashes["response"] = attempt.stdout
+    for output in outputs:
+        if not output.path:
+            hashes.setdefault("text", output.digest)
+    artifacts = {name: f"{TEXTS}/{digest}" for name, digest in hashes.items()}
     names = {path: name for name, path in spec.outputs.items()}
-    answered = attempt.stdout if spec.templates else ""
-    text = next((o.digest for o in outputs if not o.path), "")
-    texts = {"prompt": attempt.prompt, "response": answered, "text": text}
-    artifacts = {name: f"{TEXTS}/{digest}" for name, digest in texts.items() if digest}
-    artifacts.update({names.get(o.path, o.path): o.path for o in outputs if o.path})
-    hashes = {name: digest for name, digest in texts.items() if digest}
-    hashes.update({names.get(o.path, o.path): o.digest for o in outputs if o.path})
+    for output in outputs:
+        if output.path:
+            name = names.get(output.path, output.path)
+            artifacts[name], hashes[name] = output.path, output.digest
     return {
         "artifact": spec.id,
         "iteration": max(spec.iteration, 1),
         "status": "success" if ok else "fail",
         "timestamp": attempt.at,
         "seq": attempt.seq,
-        "ran": getattr(attempt, "how", "made"),
-        "error": getattr(attempt, "error", "") or None,
+        "ran": ran,
+        "error": error or None,
         "artifacts": artifacts,
         "hashes": hashes,
         "prompt_hash": attempt.prompt or None,
     }
 
 
-def _integrity(pipeline: Pipeline, spec: ArtifactSpec, done: Completion) -> dict[str, Any]:
+def _integrity(pipeline: Pipeline, done: Completion) -> dict[str, Any]:
     """What a phase was made from, as far as the next attempt is held against it."""
-    found: dict[str, Any] = {"template_hashes": dict(done.fp.templates)}
+    found: dict[str, Any] = {"template_hashes": done.fp.templates}
     if pipeline.state and pipeline.state in done.fp.before:
         found |= {"pre_state_path": pipeline.state, "pre_state_hash": done.fp.before[pipeline.state]}
     return found
@@ -164,6 +184,8 @@ def _verdict(state: State, phase: Phase, unit: str, spec: ArtifactSpec) -> dict[
 
 def _applied(pipeline: Pipeline, spec: ArtifactSpec, done: Completion) -> dict[str, Any] | None:
     """That it changed what units hand on, and the key by which doing it twice does it once."""
+    if not spec.modifies and not spec.effects:
+        return None
     across = [path for path in spec.modifies if path == pipeline.state or path in done.fp.before]
     common = [path for path in across if path not in spec.produces and _is_common(pipeline, spec, path)]
     if not common and not spec.effects:
@@ -203,18 +225,23 @@ def touched(state: State, records: Iterable[ev.Record]) -> set[str]:
 
 def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
     """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
+    make_folders(disk, home)
+    ready = {home}
     for unit in units:
-        document = unit_document(state, unit, seq=seq) if pipelines_of(state, unit) else {"phases": {}}
-        path = os.path.join(home, f"{unit}.json")
-        if os.path.isfile(path) and _owner(path) not in ("", state.plan_id):
-            path = os.path.join(home, f"{unit}@{state.plan_id}.json")
+        pipelines = pipelines_of(state, unit)
+        document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
+        path = f"{home}/{unit}.json"
+        if _is_anothers(path, state.plan_id):
+            path = f"{home}/{unit}@{state.plan_id}.json"
         if document["phases"]:
-            make_folders(disk, os.path.dirname(path))
+            folder = os.path.dirname(path)
+            if folder not in ready:
+                make_folders(disk, folder)
+                ready.add(folder)
             write_file(disk, path, [msgspec.json.format(msgspec.json.encode(document), indent=2), b"\n"], durable=False)
         else:
             with suppress(FileNotFoundError):
                 os.remove(path)
-    make_folders(disk, home)
     write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
 
 
@@ -231,10 +258,21 @@ def _head(home: str, plan_id: str) -> str:
     return os.path.join(home, f".{plan_id}.seq")
 
 
-def _owner(path: str) -> str:
-    """The plan whose unit a file is about; "" if it cannot be told."""
+def _is_anothers(path: str, plan_id: str) -> bool:
+    """Whether a file is about a unit of another plan. Of one that was written here the first lines tell."""
     try:
-        with open(path, "rb") as file:
-            return str(msgspec.json.decode(file.read()).get("plan_id", ""))
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        data = os.read(fd, HEADING)
+        found = _OWNER.match(data)
+        if found is not None and found[1] == plan_id.encode():
+            return False
+        while more := os.read(fd, 1 << 20):
+            data += more
+        return str(msgspec.json.decode(data).get("plan_id", "")) not in ("", plan_id)
     except (OSError, msgspec.DecodeError, AttributeError):
-        return ""
+        return False
+    finally:
+        os.close(fd)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.core import codec
 from headway.core.events import EVENTS, GoalChanged, PlanCreated, Unknown
-from headway.core.plan import PlanSpec
+from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import State
 from headway.errors import FormatTooNew
 from tests.unit.core.lives import Intent, lived, lives
@@ -119,6 +119,15 @@ def test_a_state_of_a_newer_shape_is_a_version_error() -> None:
     encoded = codec.encode_state(State(plan_id="p", project_id="q"))
     with pytest.raises(FormatTooNew):
         codec.decode_state(encoded[:-1] + b',"mood":"fine"}')
+
+
+def test_the_size_of_a_state_is_told_from_some_of_its_rows() -> None:
+    """To the byte where it is small, and about where it is large."""
+    for count, about in ((3, 0.0), (5_000, 0.05)):
+        specs = {f"a{n}": ArtifactSpec(id=f"a{n}", description="x" * (n % 50)) for n in range(count)}
+        state = State(plan_id="p", project_id="x", artifacts=specs)
+        size = len(codec.encode_state(state))
+        assert abs(codec.size_of_state(state) - size) <= about * size
 
 
 def test_every_event_has_a_name_of_its_own() -> None:
