@@ -29,7 +29,7 @@ def storable(plan: PlanSpec) -> PlanSpec:
 def in_full(plan: PlanSpec, plan_id: str, store: PlanStore) -> PlanSpec:
     """The plan with each plain name of another plan's artifact in full: so it is recorded, whatever comes later."""
     own = {spec.id for spec in plan.artifacts}
-    if all(r in own for spec in plan.artifacts for r in spec.requires):
+    if all(own.issuperset(spec.requires) for spec in plan.artifacts):
         return plan
     from headway.engine.elsewhere import resolved
 

@@ -230,7 +230,7 @@ def _lots(files: "Mapping[str, tuple[int, int, int, int]]") -> "Iterator[tuple[b
     known = list(files.items())
     for start in range(0, len(known), LOT):
         paths, stats = zip(*known[start : start + LOT], strict=True)
-        yield b"\0".join(map(os.fsencode, paths)), _packed(stats)
+        yield os.fsencode("\0".join(paths)), _packed(stats)
 
 
 def _packed(stats: "Iterable[tuple[int, ...]]") -> bytes:
@@ -241,7 +241,7 @@ def _packed(stats: "Iterable[tuple[int, ...]]") -> bytes:
 def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, int, int]]]":
     """The files of a lot, one by one."""
     paths, stats = lot
-    return zip(map(os.fsdecode, paths.split(b"\0")), marshal.loads(stats), strict=True)  # noqa: S302  # as above
+    return zip(os.fsdecode(paths).split("\0"), marshal.loads(stats), strict=True)  # noqa: S302  # as above
 
 
 def _same(lots: "Sequence[tuple[bytes, bytes]]", lstat: "Callable[[bytes], os.stat_result]") -> bool:

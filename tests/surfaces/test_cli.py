@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import json
 import os
 import shutil
@@ -135,6 +136,20 @@ def test_verbs_about_a_plan_need_one(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*words, "--project", str(tmp_path)]) == 2
     assert "headway init" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_leaves_the_collector_as_it_was_and_recipes_are_looked_after(tmp_path: Path) -> None:
+    """A plan is passed over while it is in hand; what recipes leave behind is not, and afterwards nothing is."""
+    (tmp_path / "headway.yaml").write_text("id: p\ngoal: g\nartifacts: {a: {make: 'tasks:look', produces: a.txt}}\n")
+    (tmp_path / "tasks.py").write_text(
+        "import gc\ndef look():\n    return f'{gc.isenabled()} {gc.get_freeze_count() > 0}'\n"
+    )
+    before = (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count())
+
+    assert main(["run", "--project", str(tmp_path)]) == 0
+
+    assert (tmp_path / "a.txt").read_text() == "True True"
+    assert (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_the_list_shows_damaged_plans_too(shop: Workshop, run: Run) -> None:

@@ -258,7 +258,7 @@ def _split(node: str) -> tuple[str, str]:
 def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, list[Problem]]:
     """The plan with each plain name of another plan's artifact in full, and the names that could be of several."""
     own = {spec.id for spec in plan.artifacts}
-    given = {r for spec in plan.artifacts for r in spec.requires if r not in own}
+    given = {r for spec in plan.artifacts for r in spec.requires} - own
     plain = {r for r in given if name_elsewhere(r) is None and r.strip()}
     having = _having(store, plan_id, plain) if plain else {}
     having.update(_having_beyond(store, given))

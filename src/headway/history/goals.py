@@ -214,21 +214,23 @@ def edges_of(goal: GoalDetail) -> Iterator[Edge]:
         yield from _edges_of_task(goal, task, own)
 
 
-def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> list[Edge]:
+def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge]:
     goal_id, begun = goal.id, goal.created_at
     node, ts = task_id(goal_id, task.id), task.completed_at or begun
-    edges = [_edge("dependency", task_id(goal_id, r) if r in own else r, node, begun, goal_id) for r in task.requires]
-    edges += [_edge("dependency", path, node, begun, goal_id) for path in task.sources]
-    edges += [_edge("produces", node, path, ts, goal_id) for path in task.produces]
+    for required in task.requires:
+        yield _edge("dependency", f"{goal_id}:{required}" if required in own else required, node, begun, goal_id)
+    for path in task.sources:
+        yield _edge("dependency", path, node, begun, goal_id)
+    for path in task.produces:
+        yield _edge("produces", node, path, ts, goal_id)
     for path in task.imports or ():
         for target in task.produces:
             if target.endswith(".py") and target != path:
-                edges.append(_integration("import", path, target, ts, goal_id, verified=True))
+                yield _integration("import", path, target, ts, goal_id, verified=True)
     for kind, names in task.integrates.items():
         for name in names:
             source = task_id(goal_id, name) if name in own else name
-            edges.append(_integration(kind, source, node, ts, goal_id, verified=task.verified))
-    return edges
+            yield _integration(kind, source, node, ts, goal_id, verified=task.verified)
 
 
 def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge], list[Edge]]:
@@ -260,19 +262,16 @@ def temporal_edge(earlier: str, later: str, ts: str) -> Edge:
     return _edge("temporal", earlier, later, ts, later)
 
 
-def _edge(type_: EdgeType, source: str, target: str, ts: str, goal: str) -> Edge:
-    edge_id = _edge_id(f"{type_}\0\0{source}\0{target}\0{goal}")
-    return Edge(id=edge_id, source=source, target=target, type=type_, ts=ts, goal_id=goal)
+def _edge(type_: EdgeType, source: str, target: str, ts: str, goal: str, kind: str = "") -> Edge:
+    name = f"{type_}\0{kind}\0{source}\0{target}\0{goal}".encode("utf-8", "surrogatepass")
+    edge_id = blake2b(name, digest_size=8).hexdigest()
+    return Edge(id=edge_id, source=source, target=target, type=type_, ts=ts, kind=kind, goal_id=goal)
 
 
 def _integration(kind: str, source: str, target: str, ts: str, goal: str, *, verified: bool) -> Edge:
-    edge = _edge("integrates", source, target, ts, goal)
-    edge.id, edge.kind, edge.verified = _edge_id(f"integrates\0{kind}\0{source}\0{target}\0{goal}"), kind, verified
+    edge = _edge("integrates", source, target, ts, goal, kind)
+    edge.verified = verified
     return edge
-
-
-def _edge_id(name: str) -> str:
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> list[str]:

@@ -78,4 +78,5 @@ def costs(size: int) -> dict[str, int]:
 def test_an_event_costs_the_same_in_a_plan_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decided and applied, line for line; nobody goes through the plan, and nobody copies it."""
     monkeypatch.setattr(State, "copy", lambda _: pytest.fail("the whole state was copied for one event"))
+    costs(1)  # what is made once, when an event of a kind is first met, is there
     assert costs(200) == costs(5)

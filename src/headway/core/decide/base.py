@@ -69,7 +69,9 @@ def overlong(specs: Sequence[ArtifactSpec]) -> Rejection | None:
     """The same for what artifacts say of themselves."""
     for spec in specs:
         size = len(spec.description) + len(spec.contract) + len(spec.instructions) + len(spec.run) + len(spec.verify)
-        if size + sum(map(len, (*spec.acceptance, *spec.constraints, *spec.tags))) > LONGEST:
+        if spec.acceptance or spec.constraints or spec.tags:
+            size += sum(map(len, (*spec.acceptance, *spec.constraints, *spec.tags)))
+        if size > LONGEST:
             return Rejection(
                 kind="usage",
                 code="text.long",

@@ -105,7 +105,8 @@ def run(args: Any, screen: Screen) -> int:
     variables = _variables(args.set)
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
-    meant = work.taken_in(meant, take=args.take or "", variables=variables)
+    with still():
+        meant = work.taken_in(meant, take=args.take or "", variables=variables)
     if variables:
         screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
     if meant.removed:
