@@ -71,6 +71,8 @@ class Dag:
         self._projector = Projector(root, self._read_output)
         self._listeners: list[Callable[[DagUpdated], None]] = []
         self._known: tuple[tuple[object, ...], DagIndex] | None = None
+        self._renewed: dict[str, GoalDetail] = {}
+        """What was written a moment ago, and need not be read."""
 
     # Listening.
 
@@ -146,6 +148,7 @@ class Dag:
         size = self._ledger_size(execution.plan_id)
         if known is not None and known.seq > execution.position.seq and known.size <= size:
             return known  # somebody who knows more has been here
+        self._renewed.clear()
         edges: list[Edge] = []
         if known is not None and self._may_wait(known, execution):
             entry = renewed_entry(known, execution, size)
@@ -173,7 +176,7 @@ class Dag:
         except OSError:
             return False
         behind = execution.position.seq - (known.detail_seq or known.seq)
-        return size > LARGE_GOAL and behind * EVENT_BYTES * 4 < size and not has_open_run(execution.state)
+        return size > LARGE_GOAL and behind * EVENT_BYTES < size and not has_open_run(execution.state)
 
     def _renew(
         self,
@@ -204,6 +207,7 @@ class Dag:
         head.behind = [*(g for g in head.behind if g != goal.id), goal.id]
         head.changes += changes(before, goal)
         self._write_goal(goal, before)
+        self._renewed[goal.id] = goal
         return entry
 
     def _before(self, plan_id: str) -> GoalDetail | None:
@@ -240,6 +244,7 @@ class Dag:
         index.head.last_updated = now()
         index.head.project_id = index.head.project_id or self.project_id
         self._write_manifest_if_due(index)
+        self._renewed.clear()
         self.folder.write_index(index)
 
     def _summarise(self, index: DagIndex) -> None:
@@ -282,7 +287,7 @@ class Dag:
 
     def _goal_or_none(self, goal_id: str) -> GoalDetail | None:
         with suppress(HeadwayError):
-            return self.goal(goal_id)
+            return self._renewed.get(goal_id) or self.goal(goal_id)
         return None
 
     # Reading.
