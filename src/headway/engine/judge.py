@@ -22,7 +22,7 @@ from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
 from headway.engine.templates import Templates
 from headway.errors import HeadwayError, UsageError
-from headway.files.observe import EMPTY_TREE
+from headway.files.observe import EMPTY_TREE, Seen
 from headway.files.outputs import Outputs
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Judge:
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest: dict[str, int] = {}
         self._newest_key: tuple[Fingerprint, str] | None = None
+        self._at_paths: dict[str, Seen] = {}
         self.standing: Standing | None = None
         self.order: list[str] = []
         """What was judged, in this order; the others were known to be fresh."""
@@ -185,6 +186,7 @@ class Judge:
     def again(self, artifact_id: str, *, anew: Moment | None = None) -> Reason:
         """Judge one artifact by what is known of its requirements now; `anew`: look at its sources in this moment."""
         spec, state = self.state.artifacts[artifact_id], self.state
+        self._at_paths = {}
         if anew is not None:
             self.files.forget(anew.first(self._sources.get(artifact_id, ())))
             if spec.templates:
@@ -470,8 +472,15 @@ class Judge:
             found.append(Disk("", text.digest, text.digest if stored else "", stored=stored))
         return found
 
+    def at_path(self, path: str) -> Seen:
+        """What stands at an output path; of the artifact that was judged last, as of then."""
+        seen = self._at_paths.get(path)
+        if seen is None:
+            seen = self._at_paths[path] = self.observer.look(path.rstrip("/"))
+        return seen
+
     def _compared(self, spec: ArtifactSpec, output: Output) -> Disk:
-        now = self.observer.look(output.path.rstrip("/"))
+        now = self.at_path(output.path)
         if now.digest == output.digest and now.kind == output.kind:
             return Disk(output.path, output.digest, output.digest)
         stored = self.outputs.is_stored(output)
@@ -499,7 +508,7 @@ class Judge:
         stages = self.shared.chains.get(path, ())
         if path in spec.modifies or any(self.known(stage) is not None for stage in stages):
             return None
-        now = self.observer.look(path.rstrip("/"))
+        now = self.at_path(path)
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):
             return None
         return Disk(path, "", now.digest, ours=False)

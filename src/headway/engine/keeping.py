@@ -62,9 +62,8 @@ class Keeper:
 
         Whether there was anything at its paths.
         """
-        look = self._judge.observer.look
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
-        found = {path: seen for path in paths if (seen := look(path.rstrip("/"))).digest}
+        found = {path: seen for path in paths if (seen := self._judge.at_path(path)).digest}
         if found:
             self._preserve(spec.id, found)
         if found or any(path.endswith("/") for path in spec.produces):

@@ -178,7 +178,7 @@ class Run:
             self._advance()
             if not self._running:
                 break
-            self._take(self._workers.outcomes(wait=0.2))
+            self._take(self._outcomes())
             began_to_show = time.monotonic()
             if began_to_show > self._show_at:
                 self._show()
@@ -213,7 +213,6 @@ class Run:
         """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
         tasks: list[Task] = []
         later: list[str] = []
-        self._moment.over()
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
         while (
             not self._halt
@@ -394,10 +393,15 @@ class Run:
 
     # Outcomes.
 
+    def _outcomes(self) -> list[Outcome]:
+        """What has come of attempts; whatever was looked at before waiting for it may have changed."""
+        found = self._workers.outcomes(wait=0.2)
+        self._moment.over()
+        return found
+
     def _take(self, outcomes: list[Outcome]) -> None:
         """Record what came of attempts, all of it in one write, and go on from there."""
         self._judge.state = self._record.state
-        self._moment.over()
         taken = [self._taken(outcome) for outcome in outcomes]
         wait = any(task.job.spec.effects for task, _, _ in taken)
         answers = self._record.all([command for _, command, _ in taken], wait)
@@ -521,7 +525,7 @@ class Run:
             self._recall()
             deadline = time.monotonic() + DRAIN
             while self._running and time.monotonic() < deadline:
-                self._take(self._workers.outcomes(wait=0.2))
+                self._take(self._outcomes())
         self.result.paused = Pause("interrupted")
         with suppress(HeadwayError):
             self._close()
