@@ -58,6 +58,10 @@ class Sources:
         self._words: dict[str, list[str]] = {}
         self._there: dict[str, bool] = {}
 
+    def makes(self, path: str) -> bool:
+        """Whether the plan makes this file, or changes it."""
+        return path in self._made
+
     def add_made(self, paths: Iterable[str]) -> None:
         """The plan makes these, too."""
         for path in paths:

@@ -80,6 +80,7 @@ def leave(
 class Named(NamedTuple):
     """What a stamp names: files as they are, folders by their listing, what is not there, and variables.
 
+    Files that somebody writes come first: they change most often, and whoever looks stops at the first that did.
     `apart`: those of the files that no artifact reads or leaves.
     """
 
@@ -113,7 +114,8 @@ def _named(
     if before is not None:
         files, env = before.untouched | files, before.env | env
         apart |= dict.fromkeys(before.apart, "")
-    return Named(files | texts, folders, absent, apart, env)
+    written = {path: found for path, found in files.items() if not judge.files.makes(path)}
+    return Named(written | files | texts, folders, absent, apart, env)
 
 
 class Standing(NamedTuple):
