@@ -6,7 +6,6 @@ Joins ledger, blobs and projections; knows nothing of runs, of people or of how 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -473,6 +472,8 @@ class PlanStore:
         plan_id = folder.plan_id
         with folder.idle():
             os.rename(folder.path, os.path.join(self.base_path, f"{TRASH}{plan_id}-{os.urandom(4).hex()}"))
+        import shutil
+
         for name in os.listdir(self.base_path):
             if name.startswith(TRASH):
                 shutil.rmtree(os.path.join(self.base_path, name), ignore_errors=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from headway.core import commands as cmd
 from headway.core.freshness import Reason
 from headway.core.state import State
-from headway.engine.recipes.command import TO
+from headway.engine.recipes.base import TO
 from headway.engine.result import INTERRUPTIONS, Pause, RunResult
 from headway.engine.tally import Tally
 

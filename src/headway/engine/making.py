@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_all, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
-from headway.engine.recipes.command import run_command
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs
@@ -170,7 +168,7 @@ class Workshop:
             from headway.engine.recipes.function import run_function
 
             return run_function(task.job, task.loop)
-        return run_command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
+        return _command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
 
     def _exists(self, path: str) -> bool:
         """Whether something was written there; a folder that is still empty is nothing."""
@@ -200,6 +198,8 @@ class Workshop:
         if found.resolve() == Path(target).resolve():
             return
         if found.is_dir():
+            import shutil
+
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
         else:
             self.outputs.write(path, found.read_bytes())
@@ -213,13 +213,13 @@ class Workshop:
 
     def verify(self, job: Job) -> Attempt | None:
         """What the artifact's `verify` says of what is at its paths; None if it has none."""
-        return run_command(job, job.spec.verify) if job.spec.verify else None
+        return _command(job, job.spec.verify) if job.spec.verify else None
 
     def checks(self, job: Job, names: Collection[str] | None = None) -> tuple[Check, ...]:
         """What the artifact's gates that are commands (or those with these names) say of what is at its paths."""
         said = []
         for gate in checks(job.spec, names):
-            attempt = run_command(job, gate.run)
+            attempt = _command(job, gate.run)
             printed = (attempt.stdout + attempt.stderr)[-EVIDENCE:].decode("utf-8", "replace").strip()
             text = printed if attempt.ok else f"{attempt.error}\n{printed}".strip()
             said.append(Check(gate.name, "APPROVE" if attempt.ok else "REJECT", text, question(gate)))
@@ -275,6 +275,12 @@ class Workshop:
             write_file(REAL, path, [read(digest)], durable=False)
             os.chmod(path, 0o444)
         return os.path.join(self._below, digest)
+
+
+def _command(job: Job, line: str, *, collect: bool = False) -> Attempt:
+    from headway.engine.recipes.command import run_command  # processes: many plans have only functions
+
+    return run_command(job, line, collect=collect)
 
 
 def _write_new(path: str, data: Callable[[], bytes]) -> bool:

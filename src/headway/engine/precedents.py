@@ -97,26 +97,27 @@ class Precedents:
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
         folder = self._store.folder(plan)
-        start = 1
+        records = folder.history(known[0] if known is not None else 1)
         if known is not None:
             if folder.ledger().ends_with(known[1]):  # most have gained nothing: a look each, however many there are
                 return
-            there = next(iter(folder.history(known[0], known[0])), None)
-            if there is not None and there.hash == known[1]:
-                start = known[0] + 1
-            elif self._writable:
-                self._cache.forget(plan)
+            there = next(records, None)
+            if there is None or there.hash != known[1]:
+                if self._writable:
+                    self._cache.forget(plan)
+                self._index(plan, None)
+                return
         made: list[tuple[str, int, str]] = []
         named: set[str] = set()
         withdraw = False
         last: ev.Record | None = None
-        for last in folder.history(start):
+        for last in records:
             event = last.event
             if isinstance(event, ev.ArtifactCompleted):
                 if _may_be_reused(event):
                     made.append((reuse_key(event.fp), last.seq, event.id))
             elif isinstance(event, ev.PlanReset):
-                if event.ids and start > 1:  # which of those that are known were theirs, only the ledger says
+                if event.ids and known is not None:  # which of those that are known were theirs, only the ledger says
                     if self._writable:
                         self._cache.forget(plan)
                     self._index(plan, None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterable
@@ -185,7 +184,7 @@ class Outputs:
             fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (FileExistsError, IsADirectoryError):
             if os.path.isdir(full) and not os.path.islink(full):
-                shutil.rmtree(full)
+                _remove_folder(full)
             write_file(REAL, full, [data], durable=False)
             os.utime(full, ns=(now, now))
         else:
@@ -243,7 +242,7 @@ class Outputs:
         full = self._full(path.rstrip("/"))
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.lstat(full).st_mode):
-                shutil.rmtree(full)
+                _remove_folder(full)
             else:
                 os.unlink(full)
 
@@ -361,3 +360,9 @@ def members(manifest: bytes) -> list[tuple[str, str, str]]:
         kind, digest, name = line.split(b" ", 2)
         found.append((kind.decode(), digest.decode(), unescape(name)))
     return found
+
+
+def _remove_folder(path: str) -> None:
+    import shutil  # takes longer to import than most outputs to write
+
+    shutil.rmtree(path)

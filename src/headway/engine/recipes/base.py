@@ -12,6 +12,38 @@ KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
 
 
+TO = " … "
+"""Between the first and the last line of what a failed command says: either may be the one that helps."""
+
+
+class Kept:
+    """The beginning and the end of what a command prints, however much that is."""
+
+    def __init__(self, limit: int = KEPT_OUTPUT) -> None:
+        self._limit = limit
+        self._start = bytearray()
+        self._end = bytearray()
+        self._lost = 0
+
+    def add(self, data: bytes) -> None:
+        room = self._limit - len(self._start)
+        self._start += data[:room]
+        self._end += data[room:] if room < len(data) else b""
+        if len(self._end) > 2 * self._limit:
+            self._lost += len(self._end) - self._limit
+            del self._end[: -self._limit]
+
+    @property
+    def lost(self) -> int:
+        """How many bytes were left out."""
+        return self._lost + max(len(self._end) - self._limit, 0)
+
+    def bytes(self) -> bytes:
+        lost = self.lost
+        gap = b"\n[... %d bytes left out ...]\n" % lost if lost else b""
+        return bytes(self._start) + gap + bytes(self._end[-self._limit :])
+
+
 class Input:
     """What a recipe gets of a requirement: path-like, and readable."""
 

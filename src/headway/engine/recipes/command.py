@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import IO
 
 from headway.core.placeholders import OWN, Placeholder, substitute
-from headway.engine.recipes.base import KEPT_OUTPUT, Attempt, Job
+from headway.engine.recipes.base import KEPT_OUTPUT, TO, Attempt, Job, Kept
 
 GRACE = 2.0
 LONGEST_TEXT = 32 * 1024 * 1024
@@ -25,39 +25,9 @@ LONGEST_WORD = 30_000
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
 
-TO = " … "
-"""Between the first and the last line of what a failed command says: either may be the one that helps."""
 
 _RETRY_AFTER = re.compile(r"retry[ -]after\s*[:=]?\s*(\d{1,7}(?:\.\d{1,3})?)", re.IGNORECASE)
 """In what such a command prints to stderr: in how many seconds."""
-
-
-class Kept:
-    """The beginning and the end of what a command prints, however much that is."""
-
-    def __init__(self, limit: int = KEPT_OUTPUT) -> None:
-        self._limit = limit
-        self._start = bytearray()
-        self._end = bytearray()
-        self._lost = 0
-
-    def add(self, data: bytes) -> None:
-        room = self._limit - len(self._start)
-        self._start += data[:room]
-        self._end += data[room:] if room < len(data) else b""
-        if len(self._end) > 2 * self._limit:
-            self._lost += len(self._end) - self._limit
-            del self._end[: -self._limit]
-
-    @property
-    def lost(self) -> int:
-        """How many bytes were left out."""
-        return self._lost + max(len(self._end) - self._limit, 0)
-
-    def bytes(self) -> bytes:
-        lost = self.lost
-        gap = b"\n[... %d bytes left out ...]\n" % lost if lost else b""
-        return bytes(self._start) + gap + bytes(self._end[-self._limit :])
 
 
 def command_line(job: Job, template: str) -> str:

@@ -11,8 +11,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import lru_cache
@@ -26,7 +24,8 @@ from headway.engine.recipes.prints import kept_prints
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
-    import asyncio  # importing it costs more than most functions here take: only async ones pay for it
+    import asyncio  # importing these costs more than most functions here take: only async ones pay for it
+    from concurrent.futures import Future
 
 LONGEST_ERROR = 2000
 _loading = threading.Lock()
@@ -372,7 +371,7 @@ def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
     while True:
         try:
             return future.result(0.1)
-        except FutureTimeout:
+        except TimeoutError:
             if future.done():
                 raise
             if job.cancelled():

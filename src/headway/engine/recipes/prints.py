@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from headway.engine.recipes.command import Kept
+from headway.engine.recipes.base import Kept
 
 
 class Prints:
