@@ -12,12 +12,18 @@ YOUNG = 50_000
 def calmly() -> Iterator[None]:
     """Within, the collector looks rarely; a program that has chosen to have it look more rarely still is followed."""
     before = gc.get_threshold()
-    if 0 < before[0] < YOUNG:
-        gc.set_threshold(YOUNG, *before[1:])
+    for_good()
     try:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def for_good() -> None:
+    """As `calmly`, until the process ends: it does not look through everything once more on its way out."""
+    before = gc.get_threshold()
+    if 0 < before[0] < YOUNG:
+        gc.set_threshold(YOUNG, *before[1:])
 
 
 @contextmanager

@@ -91,7 +91,8 @@ def _plan_changed(tally: Tally, state: State, partial: bool) -> bool:
 
 def sum_up(result: RunResult, state: State, selected: Iterable[str]) -> None:
     """What was made, what it saved, and who is blocked by something that is not merely held."""
-    result.outputs = {a: state.completed[a].outputs for a in selected if a in state.completed}
+    completed = state.completed
+    result.recall = lambda: ({a: completed[a].outputs for a in selected if a in completed}, result.read)
     held = {a for decision in result.decisions for a in decision.artifacts}
     result.blocked = {a: by for a, by in result.blocked.items() if a not in held}
     spared = (*result.kept, *result.restored, *result.reused)

@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.calm import calmly
 from headway.version import VERSION
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ def main(argv: list[str] | None = None) -> int:
 
     screen = Screen(as_json="--json" in words)
     try:
-        with calmly():
-            code = _dispatch(words, screen)
+        code = _dispatch(words, screen)
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where somebody who no longer reads is no error
         return code
