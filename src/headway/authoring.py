@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import msgspec
 
 from headway import stamp
+from headway.calm import calmly
 from headway.core.codec import digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
@@ -278,16 +279,17 @@ class Plan:
         result = self._resting(asked, reporter)
         if result is None:
             work = self._work()
-            meant = work.taken_in(self.meant(project=work.project))
-            result = work.run(
-                meant.plan_id,
-                asked,
-                reporter=reporter,
-                functions=self._functions,
-                stop=stop,
-                execution=meant.execution,
-                replan=replan,
-            )
+            with calmly():
+                meant = work.taken_in(self.meant(project=work.project))
+                result = work.run(
+                    meant.plan_id,
+                    asked,
+                    reporter=reporter,
+                    functions=self._functions,
+                    stop=stop,
+                    execution=meant.execution,
+                    replan=replan,
+                )
         if check and not result.ok:
             raise RunFailed(result)
         return result
