@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headway import Plan
+from headway.engine.recipes.function import Context
 from headway.errors import HeadwayError
 from headway.store import PlanStore
 
@@ -139,3 +142,58 @@ def test_killed_at_any_moment_the_next_run_goes_on(here: Path, after: float) -> 
     outputs = {p.name: p.read_text() for p in (here / "out").iterdir()}
     assert len(outputs) == 600
     assert all(text.startswith(f"{name[:-4]}:") for name, text in outputs.items())
+
+
+def given_back() -> None:
+    """Take so long that those behind it are given back."""
+    for _ in range(400):
+        if "artifact_released" in Path(".headway/plans/slow/ledger.jsonl").read_text():
+            return
+        time.sleep(0.05)
+
+
+def with_a_slow_one(meanwhile: Callable[[], object], **keys: Any) -> Plan:
+    """Ten artifacts of a function that was quick; the next time, the first of them takes its time."""
+    calls: list[int] = []
+
+    def make(n: int, ctx: Context) -> str:
+        calls.append(n)
+        if n == 0 and calls.count(0) == 2:
+            given_back()
+            meanwhile()
+        return "".join([str(n), *(path.read_text() for path in ctx.sources)])
+
+    plan = Plan("One is slow", id="slow")
+    for n in range(10):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt", **(keys if n else {}))
+    plan.run(jobs=1)
+    return plan
+
+
+def test_who_edits_the_output_of_one_that_waits_for_a_slow_one_is_asked(here: Path) -> None:
+    """What was quick the last time may take long this time: whatever waits is looked at anew when its turn comes."""
+    edited = here / "out/7.txt"
+    plan = with_a_slow_one(lambda: edited.write_text("mine"))
+    result = plan.run(jobs=1, rerun_all=True, check=False)
+    assert [(d.code, d.artifacts) for d in result.decisions] == [("output_modified", ["n7"])]
+    assert len(result.made) == 9
+    again = plan.run(check=False)
+    assert [(d.code, d.artifacts) for d in again.decisions] == [("output_modified", ["n7"])]
+    assert edited.read_text() == "mine"
+
+
+def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:
+    """Nobody has to run again because a source was edited while it was not even begun."""
+    (here / "source.txt").write_text("old")
+    plan = with_a_slow_one(lambda: (here / "source.txt").write_text("new"), sources="source.txt")
+    assert len(plan.run(jobs=1, rerun_all=True).made) == 10
+    assert (here / "out/9.txt").read_text() == "9new"
+
+
+def test_what_a_stopped_run_has_not_begun_was_not_touched_by_it(here: Path) -> None:
+    """Whoever edits its output afterwards is asked, as ever."""
+    plan = with_a_slow_one(lambda: None)
+    begun = time.monotonic()
+    plan.run(jobs=1, rerun_all=True, check=False, stop=lambda: "interrupted" if time.monotonic() > begun + 0.1 else "")
+    (here / "out/7.txt").write_text("mine")
+    assert [d.artifacts for d in plan.run(rerun_all=True, check=False).decisions] == [["n7"]]

@@ -272,11 +272,12 @@ class SkipArtifacts(Command):
 
 
 class ReleaseArtifacts(Command):
-    """Give claims up. With a token, only the claim that has it."""
+    """Give claims up. With a token, only the claim that has it; not `begun`: nothing was done with it."""
 
     ids: tuple[str, ...]
     reason: str
     token: int = 0
+    begun: bool = True
 
 
 class AcceptOutput(Command):

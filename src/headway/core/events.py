@@ -329,11 +329,12 @@ class HolderLeft(Event):
 
 
 class ArtifactReleased(Event):
-    """Claims given up, by their holder or by whoever found it gone."""
+    """Claims given up, by their holder or by whoever found it gone. `begun`: an attempt may have left something."""
 
     type = "artifact_released"
     ids: tuple[str, ...]
     reason: str
+    begun: bool = True
 
 
 class MilestoneCompleted(Event):

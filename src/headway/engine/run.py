@@ -50,6 +50,9 @@ SHOW_EVERY = 1.0
 SHOW_SHARE = 50
 """It goes on for so many times as long as that took before it asks again."""
 
+UNBEGUN = "unbegun"
+"""What came of a task that no worker has begun."""
+
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
@@ -179,6 +182,7 @@ class Run:
             if not self._running:
                 break
             self._take(self._outcomes())
+            self._take_back()
             began_to_show = time.monotonic()
             if began_to_show > self._show_at:
                 self._show()
@@ -251,9 +255,20 @@ class Run:
 
     def _recall(self) -> None:
         """Nothing more is begun: what was handed over ahead of its turn is given back."""
-        tasks = self._workers.recall()
+        self._give_up(self._workers.recall(), "The run stopped")
+
+    def _take_back(self) -> None:
+        """What waits behind something that takes its time is looked at anew when its turn comes: until then, somebody
+        may edit what it reads, or what it would replace.
+        """
+        tasks = self._workers.overdue()
+        self._give_up(tasks, "It waited for another")
+        self._started -= len(tasks)
+        self._tally.queue.put_back(task.job.spec.id for task in tasks)
+
+    def _give_up(self, tasks: list[Task], why: str) -> None:
         if tasks:
-            self._take([Outcome(task.job.spec.id, False, (), "cancelled", "The run stopped") for task in tasks])
+            self._take([Outcome(task.job.spec.id, False, (), UNBEGUN, why) for task in tasks])
 
     def _wait_for_others(self) -> None:
         """Nothing runs and yet something could start: the profile's places are taken by others."""
@@ -422,7 +437,7 @@ class Run:
         self._in_place.let_go(outcome.id)
         self._groups.ended(outcome.id)
         self._workers.learn(task.job.spec, outcome)
-        if outcome.code in ("cancelled", "quota"):
+        if outcome.code in ("cancelled", "quota", UNBEGUN):
             return task, *self._released(task, outcome)
         if not outcome.ok:
             return task, *self._failed(task, outcome)
@@ -433,7 +448,8 @@ class Run:
             if outcome.code == "quota":
                 self._halt.quota(outcome.id, outcome.retry_after)
 
-        return cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token), go_on
+        begun = outcome.code != UNBEGUN
+        return cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=begun), go_on
 
     def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._record.state.completed.get(outcome.id)

@@ -53,6 +53,7 @@ class Workers:
         self._light: deque[Task] = deque()
         self._on_light = 0
         self._quick: dict[str, int] = {}
+        self._late = False
 
     @property
     def free(self) -> int:
@@ -98,7 +99,9 @@ class Workers:
         found = self._news(min(wait, LIGHT_LATE) if self._light else wait)
         while not found and self._busy < self._count and (light := self._next_light()) is not None:
             self._hand_over(light, light=True)  # one of them is not as light as it was: the others do not wait for it
-        return found or self._news(wait)
+        found = found or self._news(wait)
+        self._late = not found
+        return found
 
     def _news(self, wait: float) -> list[Outcome]:
         found: list[Outcome] = []
@@ -108,6 +111,15 @@ class Workers:
                 found += self._told(*self._outcomes.get_nowait())
         except queue.Empty:
             return found
+
+    def overdue(self) -> list[Task]:
+        """Take back the light tasks that nobody has begun, if they wait for what is not light any more.
+
+        Whoever learns that nothing came of them does not take them for light either.
+        """
+        waiting = {task.job.spec.make for task in self._light.copy()}
+        slow = self._late or any(not self._quick.get(make) for make in waiting)
+        return self.recall() if waiting and slow else []
 
     def recall(self) -> list[Task]:
         """Take back the light tasks that nobody has begun."""

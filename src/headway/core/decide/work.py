@@ -258,7 +258,7 @@ def release(state: State, command: cmd.ReleaseArtifacts) -> Events | Rejection:
     ids = tuple(
         a for a in dict.fromkeys(command.ids) if a in state.claims and command.token in (0, state.claims[a].seq)
     )
-    return [ev.ArtifactReleased(ids=ids, reason=command.reason)] if ids else []
+    return [ev.ArtifactReleased(ids=ids, reason=command.reason, begun=command.begun)] if ids else []
 
 
 def preserve(state: State, command: cmd.PreserveEdit) -> Events | Rejection:

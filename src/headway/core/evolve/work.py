@@ -166,7 +166,8 @@ def released(state: State, event: ev.ArtifactReleased, record: ev.Record) -> Non
         claim = state.claims.pop(artifact_id, None)
         if claim is None:
             continue
-        state.uncertain[artifact_id] = claim.seq
+        if event.begun:
+            state.uncertain[artifact_id] = claim.seq
         if is_done(state, artifact_id):
             shut(state, state.artifacts[artifact_id].milestone)
     finish(state)
