@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from headway.engine.recipes.function import Context
 from tests.bench import Bench, after
 
@@ -87,3 +91,22 @@ def test_a_source_that_changed_before_the_start_is_simply_the_source(bench: Benc
     ran = bench.run()
     assert (ran.log, ran.code) == (["made a", "made b"], 0)
     assert (bench.out("b"), bench.stale()) == ("b(a,2)", {})
+
+
+@pytest.mark.parametrize(
+    "check", [{"verify": "echo 2 > src.txt"}, {"gates": [{"name": "g", "kind": "check", "run": "echo 2 > src.txt"}]}]
+)
+def test_a_source_that_a_check_edits_is_looked_at_again_by_whoever_comes_after_it(
+    bench: Bench, check: dict[str, Any]
+) -> None:
+    """Accepting an edit runs its checks, which may take long: what begins later is made from what is there then."""
+    bench.write("src.txt", "1\n")
+    bench.plan("a; b", a={"sources": ["src.txt"]}, b={"sources": ["src.txt"]})
+    bench.run()
+    bench.change("a", **check)
+    bench.edit("a", "mine")
+    bench.change("b", contract="new")
+    bench.makes("b", lambda ctx: ctx.sources[0].read_text())
+    ran = bench.run(on_edit="accept")
+    assert (ran.log, ran.result.moved) == (["accepted a", "made b"], {})
+    assert bench.out("b") == "2\n"

@@ -18,6 +18,7 @@ from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
 from headway.engine.result import Reporter
 from headway.engine.scheduler_lock import Groups
+from headway.engine.sources import Moment
 from headway.engine.steps import recorded_as, taken_from
 
 EFFECT = "effect key"
@@ -39,8 +40,10 @@ class Jobs:
         reporter: Reporter,
         groups: Groups,
         running: Mapping[str, Task],
+        moment: Moment,
         cancelled: Callable[[], bool],
     ) -> None:
+        """`moment`: what was looked at just now; a command that is waited for ends it."""
         self._judge = judge
         self._record = record
         self._workshop = workshop
@@ -50,6 +53,7 @@ class Jobs:
         self._reporter = reporter
         self._groups = groups
         self._running = running
+        self._moment = moment
         self._cancelled = cancelled
 
     def job(self, spec: ArtifactSpec, key: str) -> Job:
@@ -79,11 +83,16 @@ class Jobs:
     def verify(self, spec: ArtifactSpec) -> str:
         """Why what is at its paths does not stand the artifact's own check, or ""."""
         checked = self._workshop.verify(self.job(spec, ""))
+        self._moment.over()
         return told(spec, checked) if checked is not None and not checked.ok else ""
 
     def checks(self, spec: ArtifactSpec, names: Collection[str] | None = None) -> tuple[Check, ...]:
         """What its gates that are commands say of what is at its paths; of all of them, or of those named."""
-        return self._workshop.checks(self.job(spec, ""), names) if spec.gates else ()
+        if not spec.gates:
+            return ()
+        said = self._workshop.checks(self.job(spec, ""), names)
+        self._moment.over()
+        return said
 
     def _stepper(self, artifact_id: str, key: str) -> Callable[[str, Callable[[], Any]], Any]:
         """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""

@@ -121,6 +121,7 @@ class Run:
             reporter=reporter,
             groups=self._groups,
             running=self._running,
+            moment=self._moment,
             cancelled=lambda: self._halt.cancelling,
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks)
