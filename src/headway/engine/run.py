@@ -50,9 +50,6 @@ SHOW_EVERY = 1.0
 SHOW_SHARE = 50
 """It goes on for so many times as long as that took before it asks again."""
 
-UNBEGUN = "unbegun"
-"""What came of a task that no worker has begun."""
-
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
@@ -268,8 +265,15 @@ class Run:
         self._tally.queue.put_back(task.job.spec.id for task in tasks)
 
     def _give_up(self, tasks: list[Task], why: str) -> None:
-        if tasks:
-            self._take([Outcome(task.job.spec.id, False, (), UNBEGUN, why) for task in tasks])
+        """Nobody has begun these: one event for all that were launched together."""
+        launched: dict[int, list[str]] = {}
+        for task in tasks:
+            artifact_id = task.job.spec.id
+            launched.setdefault(task.token, []).append(artifact_id)
+            del self._running[artifact_id]
+            self._in_place.let_go(artifact_id)
+        for token, ids in launched.items():
+            self._record(cmd.ReleaseArtifacts(ids=tuple(ids), reason=why, token=token, begun=False))
 
     def _wait_for_others(self) -> None:
         """Nothing runs and yet something could start: the profile's places are taken by others."""
@@ -438,7 +442,7 @@ class Run:
         self._in_place.let_go(outcome.id)
         self._groups.ended(outcome.id)
         self._workers.learn(task.job.spec, outcome)
-        if outcome.code in ("cancelled", "quota", UNBEGUN):
+        if outcome.code in ("cancelled", "quota"):
             return task, *self._released(task, outcome)
         if not outcome.ok:
             return task, *self._failed(task, outcome)
@@ -449,8 +453,7 @@ class Run:
             if outcome.code == "quota":
                 self._halt.quota(outcome.id, outcome.retry_after)
 
-        begun = outcome.code != UNBEGUN
-        return cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=begun), go_on
+        return cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token), go_on
 
     def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._record.state.completed.get(outcome.id)

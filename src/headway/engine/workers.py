@@ -113,13 +113,11 @@ class Workers:
             return found
 
     def overdue(self) -> list[Task]:
-        """Take back the light tasks that nobody has begun, if they wait for what is not light any more.
-
-        Whoever learns that nothing came of them does not take them for light either.
-        """
+        """Take back the light tasks that nobody has begun, if they wait for what is not light any more."""
         waiting = {task.job.spec.make for task in self._light.copy()}
-        slow = self._late or any(not self._quick.get(make) for make in waiting)
-        return self.recall() if waiting and slow else []
+        if self._late:  # whichever it is that takes so long
+            self._quick.update(dict.fromkeys(waiting, 0))
+        return self.recall() if any(not self._quick.get(make) for make in waiting) else []
 
     def recall(self) -> list[Task]:
         """Take back the light tasks that nobody has begun."""
