@@ -350,16 +350,16 @@ class Run:
         if problem := self._judge.problem(spec.id):
             self._fail_unmade(spec, "unmakeable", problem)
             return None
-        fp, key = self._judge.made_from(spec.id), self._judge.key(spec.id)
+        fp = self._judge.made_from(spec.id)
         replaces = self._keeper.make_way(spec)
         try:
-            job = self._jobs.job(spec, key)
+            job = self._jobs.job(spec, fp)
         except HeadwayError as error:
             self._fail_unmade(spec, error.error_code, error.in_one_line)
             return None
         retry = spec.retry or self._record.state.settings.retry or Retry()
         before = self._in_place.found_by(spec, fp)
-        return Task(job, fp, key, retry, loop=self._loop, before=before, replaces=replaces)
+        return Task(job, fp, retry, loop=self._loop, before=before, replaces=replaces)
 
     def _is_announced(self, task: Task) -> bool:
         """Whether it is on disk that the run may touch its paths: what stands there after a power cut is no edit."""
@@ -501,7 +501,7 @@ class Run:
         """It cannot even be tried; its failure is recorded like any other."""
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
         job = Job(spec, self._root, {}, [], {}, {}, None)
-        self._running[spec.id] = Task(job, self._judge.made_from(spec.id), "", Retry(), token)
+        self._running[spec.id] = Task(job, self._judge.made_from(spec.id), Retry(), token)
         self._in_place.take_hold(spec.id, self._in_place.uses(spec.id))
         self._take([Outcome(spec.id, False, (), code, error)])
 

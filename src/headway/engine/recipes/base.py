@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.plan import ArtifactSpec
@@ -125,6 +125,30 @@ class Inputs(dict[str, Input]):
         if len(found) != 1:
             raise KeyError(name)
         return found[0]
+
+
+class Surroundings(Mapping[str, str]):
+    """The environment of an attempt, put together when somebody looks: most functions never do."""
+
+    __slots__ = ("_found", "_look")
+
+    def __init__(self, look: Callable[[], Mapping[str, str]]) -> None:
+        self._look = look
+        self._found: Mapping[str, str] | None = None
+
+    def _all(self) -> Mapping[str, str]:
+        if self._found is None:
+            self._found = self._look()
+        return self._found
+
+    def __getitem__(self, name: str) -> str:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 class Job(NamedTuple):
