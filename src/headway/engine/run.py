@@ -44,7 +44,7 @@ from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
 
-SHOW_EVERY = 1.0
+SHOW_EVERY = 3.0
 """How often, in seconds, a run asks at most whether plan.json and its like are due."""
 
 SHOW_SHARE = 50
