@@ -94,10 +94,11 @@ class RunResult(msgspec.Struct, kw_only=True):
     cost_usd: float = 0.0
     saved_ms: int = 0
     outputs: dict[str, tuple[Output, ...]] = {}
+    """Of each artifact, once somebody has asked for one; see `recall`."""
     root: str = ""
     read: Any = None
     recall: Any = None
-    """Where nobody looked at the outputs so far: what loads them."""
+    """What lists the outputs and gives what reads them; nobody needs them until one is asked for."""
     ended: Any = None
     """The plan's state at the end of the run, where somebody wants to be told of it."""
 

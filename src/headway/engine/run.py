@@ -105,8 +105,7 @@ class Run:
         self._tally = Tally(judge, self._record, reporter, self.result, selected)
         self._in_place = InPlace(judge, self._record)
         workshop = Workshop(root, judge.outputs, home, judge.templates.render)
-        settings = judge.state.settings
-        light = settings.timeout is None and settings.retry is None
+        light = judge.state.settings.timeout is None and judge.state.settings.retry is None
         self._workers = Workers(jobs, workshop.make, light=light, took=self._took)
         self._jobs = Jobs(
             judge,
@@ -122,8 +121,9 @@ class Run:
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks)
         self._edits = Edits(self._record, self._tally, self._keeper, self._jobs, options, root)
-        reselect = select if options.partial else None
-        self._expansion = Expansion(judge, self._record, self._tally, self._running, reselect)
+        self._expansion = Expansion(
+            judge, self._record, self._tally, self._running, select if options.partial else None
+        )
 
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
@@ -241,6 +241,7 @@ class Run:
         return spec is not None and self._workers.is_light(spec)
 
     def _took(self, artifact_id: str) -> int | None:
+        """How many ms it took when it was last made, if that is known."""
         done = self._record.state.completed.get(artifact_id)
         return done.ms if done is not None and done.how == "made" else None
 

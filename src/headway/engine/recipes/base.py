@@ -11,7 +11,6 @@ from headway.core.plan import ArtifactSpec
 KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
 
-
 TO = " … "
 """Between the first and the last line of what a failed command says: either may be the one that helps."""
 
