@@ -12,15 +12,15 @@ YOUNG = 50_000
 def calmly() -> Iterator[None]:
     """Within, the collector looks rarely; a program that has chosen to have it look more rarely still is followed."""
     before = gc.get_threshold()
-    for_good()
+    look_rarely()
     try:
         yield
     finally:
         gc.set_threshold(*before)
 
 
-def for_good() -> None:
-    """As `calmly`, until the process ends: it does not look through everything once more on its way out."""
+def look_rarely() -> None:
+    """From now on, for a process that is there for nothing else."""
     before = gc.get_threshold()
     if 0 < before[0] < YOUNG:
         gc.set_threshold(YOUNG, *before[1:])

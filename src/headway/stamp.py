@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = 7
 LOT = 100
-"""So many files are compared at a time: few enough that what is made of them is still at hand to be made again."""
+"""So many files are compared at a time: few enough that the memory for one lot is used again for the next."""
 MANY = 20_000
 """With so many files, looking at them by two is worth a process, also where the other core is busy."""
 
@@ -193,7 +193,7 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def _stands(world: "tuple[Any, ...]", root: str = "") -> bool:
-    """Whether files, folders and ledgers are what they were, there or here."""
+    """Whether files, folders and ledgers are what they were, below `root` or else below the current folder."""
     if not _surroundings_stand(world, f"{root}/" if root else ""):
         return False
     lots = world[1]

@@ -386,3 +386,12 @@ def test_one_name_in_a_file_is_still_one_artifact() -> None:
             @plan.artifact
             def a() -> str:
                 return "1"
+
+
+def test_a_result_lists_what_every_artifact_came_to() -> None:
+    """After a run, after one with nothing to do, and after one that nobody had to judge."""
+    plan = Plan("List", id="listed")
+    plan.add("a", make=lambda: "1", produces="out/a.txt")
+    plan.add("b", make=lambda: "22", produces="out/b.txt")
+    for _ in range(3):
+        assert {name: [o.size for o in outputs] for name, outputs in plan.run().outputs.items()} == {"a": [1], "b": [2]}

@@ -62,6 +62,12 @@ def deep(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_project_is_located_from_any_folder_in_it(shop: Workshop) -> None:
+    """By its mark; `locate` takes whatever names a folder."""
+    (shop.root / "src/deep").mkdir(parents=True)
+    assert Project.locate(shop.root / "src/deep").root == str(shop.root)
+
+
 @pytest.mark.parametrize("put", MARKS)
 def test_the_nearest_marked_folder_is_the_root(deep: Path, put: Callable[[Path], None]) -> None:
     """Any of the marks counts, even inside a Git repository, and the nearest one wins."""

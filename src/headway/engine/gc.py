@@ -6,11 +6,11 @@ proposed, and unfinished steps. Older completions are kept for a while: going ba
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from headway.core import events as ev
+from headway.core.paths import parents
 from headway.core.state import Output, State
 from headway.errors import BlobDamaged
 from headway.files.blobs import Blobs, Freed
@@ -84,7 +84,7 @@ def left_files(store: PlanStore, root: str) -> dict[str, str]:
     return {
         path: plan_id
         for path, (output, plan_id) in found.items()
-        if needed.isdisjoint(_with_folders(path)) and outputs.stands(output)
+        if needed.isdisjoint((path, *parents(path))) and outputs.stands(output)
     }
 
 
@@ -103,12 +103,6 @@ def _made(history: Iterable[ev.Record]) -> dict[str, Output]:
             elif output.path in found or output.path not in event.fp.before:
                 found[output.path] = output
     return found
-
-
-def _with_folders(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = os.path.dirname(path)
 
 
 def blobs_of(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:

@@ -11,10 +11,10 @@ from headway.core import commands as cmd
 from headway.core.fingerprint import reuse_key
 from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Step
+from headway.core.state import Fingerprint, Step
 from headway.engine.judge import Judge
 from headway.engine.making import Task, Workshop, environment, told
-from headway.engine.recipes.base import Job
+from headway.engine.recipes.base import Job, Surroundings
 from headway.engine.recording import Recorder
 from headway.engine.result import Reporter
 from headway.engine.scheduler_lock import Groups
@@ -56,8 +56,8 @@ class Jobs:
         self._moment = moment
         self._cancelled = cancelled
 
-    def job(self, spec: ArtifactSpec, key: str) -> Job:
-        """What is to be done for an artifact. `key`: of what it is made from; none where it is only checked."""
+    def job(self, spec: ArtifactSpec, fp: Fingerprint | None) -> Job:
+        """What is to be done for an artifact. `fp`: what it is made from; none where it is only checked."""
         state = self._record.state
         shared_file = ""
         if spec.phase:
@@ -71,10 +71,12 @@ class Jobs:
             state=shared_file,
             sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
             variables=state.settings.vars,
-            environment=environment(self._environ, spec, state.plan_id, self._run_id, self._effect_key(spec, key)),
+            environment=Surroundings(
+                lambda: environment(self._environ, spec, state.plan_id, self._run_id, self._effect_key(spec, fp))
+            ),
             timeout=spec.timeout or state.settings.timeout,
-            function=self._function(spec) if spec.make and key else None,
-            steps=lambda: self._stepper(spec.id, key),
+            function=self._function(spec) if spec.make and fp is not None else None,
+            steps=lambda: self._stepper(spec.id, reuse_key(fp) if fp is not None else ""),
             started=lambda pid: self._groups.began(spec.id, pid),
             printed=lambda data: self._reporter.printed(spec.id, data),
             cancelled=self._cancelled,
@@ -82,7 +84,7 @@ class Jobs:
 
     def verify(self, spec: ArtifactSpec) -> str:
         """Why what is at its paths does not stand the artifact's own check, or ""."""
-        checked = self._workshop.verify(self.job(spec, ""))
+        checked = self._workshop.verify(self.job(spec, None))
         self._moment.over()
         return told(spec, checked) if checked is not None and not checked.ok else ""
 
@@ -90,7 +92,7 @@ class Jobs:
         """What its gates that are commands say of what is at its paths; of all of them, or of those named."""
         if not spec.gates:
             return ()
-        said = self._workshop.checks(self.job(spec, ""), names)
+        said = self._workshop.checks(self.job(spec, None), names)
         self._moment.over()
         return said
 
@@ -121,10 +123,12 @@ class Jobs:
             step = Step(key=self._asked(spec), value=task.job.environment["HEADWAY_IDEMPOTENCY_KEY"])
             self._record(cmd.RecordStep(id=spec.id, token=task.token, name=EFFECT, step=step), True)
 
-    def _effect_key(self, spec: ArtifactSpec, key: str) -> str:
+    def _effect_key(self, spec: ArtifactSpec, fp: Fingerprint | None) -> str:
         """The same for every attempt at the same thing until one succeeds: with it, doing it twice does it once."""
         step = self._record.state.steps.get(spec.id, {}).get(EFFECT) if spec.effects else None
-        return str(step.value) if step is not None and step.key == self._asked(spec) else key
+        if step is not None and step.key == self._asked(spec):
+            return str(step.value)
+        return reuse_key(fp) if fp is not None else ""
 
     def _asked(self, spec: ArtifactSpec) -> str:
         """What is to be done, without the files that the command happens to name: it may have written them itself."""

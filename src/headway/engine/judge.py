@@ -252,7 +252,7 @@ class Judge:
     def key(self, artifact_id: str) -> str:
         """What tells whether something was made before from the same things in the same way."""
         fp = self.made_from(artifact_id)
-        if self._newest_key is None or self._newest_key[0] is not fp:  # who asks often asks again at once
+        if self._newest_key is None or self._newest_key[0] is not fp:  # whoever asks, often asks twice
             self._newest_key = (fp, reuse_key(fp))
         return self._newest_key[1]
 

@@ -20,7 +20,7 @@ from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_all, write_file
-from headway.engine.recipes.base import Attempt, Input, Inputs, Job
+from headway.engine.recipes.base import Attempt, Input, Inputs, Job, Surroundings
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs
@@ -39,7 +39,6 @@ class Task:
 
     job: Job
     fp: Fingerprint
-    key: str
     retry: Retry
     token: int = 0
     loop: Any = None
@@ -158,7 +157,7 @@ class Workshop:
             prompt=rendered.text,
             prompts=rendered.parts,
             prompt_path=path,
-            environment={**job.environment, "HEADWAY_PROMPT": os.path.join(self.root, path)},
+            environment=Surroundings(lambda: {**job.environment, "HEADWAY_PROMPT": os.path.join(self.root, path)}),
             responses=[],
         )
 

@@ -103,9 +103,7 @@ class Precedents:
                 return
             there = next(records, None)
             if there is None or there.hash != known[1]:
-                if self._writable:
-                    self._cache.forget(plan)
-                self._index(plan, None)
+                self._index_anew(plan)
                 return
         made: list[tuple[str, int, str]] = []
         named: set[str] = set()
@@ -118,9 +116,7 @@ class Precedents:
                     made.append((reuse_key(event.fp), last.seq, event.id))
             elif isinstance(event, ev.PlanReset):
                 if event.ids and known is not None:  # which of those that are known were theirs, only the ledger says
-                    if self._writable:
-                        self._cache.forget(plan)
-                    self._index(plan, None)
+                    self._index_anew(plan)
                     return
                 gone = set(event.ids)
                 made = [entry for entry in made if gone and entry[2] not in gone]
@@ -135,6 +131,11 @@ class Precedents:
         self._named |= named
         for key, seq, _ in made:
             self._made.setdefault(key, []).append((seq, plan))
+
+    def _index_anew(self, plan: str) -> None:
+        if self._writable:
+            self._cache.forget(plan)
+        self._index(plan, None)
 
 
 def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:

@@ -93,13 +93,20 @@ class RunResult(msgspec.Struct, kw_only=True):
     tokens: int = 0
     cost_usd: float = 0.0
     saved_ms: int = 0
-    outputs: dict[str, tuple[Output, ...]] = {}
+    listed: dict[str, tuple[Output, ...]] = {}
     root: str = ""
     read: Any = None
     recall: Any = None
-    """Where nobody looked at the outputs so far: what loads them."""
+    """What lists the outputs and gives what reads them; nobody needs them until one is asked for."""
     ended: Any = None
     """The plan's state at the end of the run, where somebody wants to be told of it."""
+
+    @property
+    def outputs(self) -> dict[str, tuple[Output, ...]]:
+        """What each artifact came to, by id: listed when somebody asks."""
+        if not self.listed and self.recall is not None:
+            self.listed, self.read = self.recall()
+        return self.listed
 
     @property
     def ok(self) -> bool:
@@ -152,9 +159,8 @@ class RunResult(msgspec.Struct, kw_only=True):
         return f"<RunResult {self}>"
 
     def __getitem__(self, artifact_id: str) -> Product:
-        if not self.outputs and self.recall is not None:
-            self.outputs, self.read = self.recall()
-        return Product(artifact_id, self.outputs[artifact_id], self.read)
+        outputs = self.outputs[artifact_id]
+        return Product(artifact_id, outputs, self.read)
 
     @property
     def resume(self) -> str:

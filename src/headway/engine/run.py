@@ -44,7 +44,7 @@ from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
 
-SHOW_EVERY = 1.0
+SHOW_EVERY = 3.0
 """How often, in seconds, a run asks at most whether plan.json and its like are due."""
 
 SHOW_SHARE = 50
@@ -105,8 +105,7 @@ class Run:
         self._tally = Tally(judge, self._record, reporter, self.result, selected)
         self._in_place = InPlace(judge, self._record)
         workshop = Workshop(root, judge.outputs, home, judge.templates.render)
-        settings = judge.state.settings
-        light = settings.timeout is None and settings.retry is None
+        light = judge.state.settings.timeout is None and judge.state.settings.retry is None
         self._workers = Workers(jobs, workshop.make, light=light, took=self._took)
         self._jobs = Jobs(
             judge,
@@ -123,8 +122,9 @@ class Run:
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks)
         self._edits = Edits(self._record, self._tally, self._keeper, self._jobs, options, root)
-        reselect = select if options.partial else None
-        self._expansion = Expansion(judge, self._record, self._tally, self._running, reselect)
+        self._expansion = Expansion(
+            judge, self._record, self._tally, self._running, select if options.partial else None
+        )
 
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
@@ -243,6 +243,7 @@ class Run:
         return spec is not None and self._workers.is_light(spec)
 
     def _took(self, artifact_id: str) -> int | None:
+        """How many ms it took when it was last made, if that is known."""
         done = self._record.state.completed.get(artifact_id)
         return done.ms if done is not None and done.how == "made" else None
 
@@ -370,16 +371,16 @@ class Run:
         if problem := self._judge.problem(spec.id):
             self._fail_unmade(spec, "unmakeable", problem)
             return None
-        fp, key = self._judge.made_from(spec.id), self._judge.key(spec.id)
+        fp = self._judge.made_from(spec.id)
         replaces = self._keeper.make_way(spec)
         try:
-            job = self._jobs.job(spec, key)
+            job = self._jobs.job(spec, fp)
         except HeadwayError as error:
             self._fail_unmade(spec, error.error_code, error.in_one_line)
             return None
         retry = spec.retry or self._record.state.settings.retry or Retry()
         before = self._in_place.found_by(spec, fp)
-        return Task(job, fp, key, retry, loop=self._loop, before=before, replaces=replaces)
+        return Task(job, fp, retry, loop=self._loop, before=before, replaces=replaces)
 
     def _is_announced(self, task: Task) -> bool:
         """Whether it is on disk that the run may touch its paths: what stands there after a power cut is no edit."""
@@ -521,7 +522,7 @@ class Run:
         """It cannot even be tried; its failure is recorded like any other."""
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
         job = Job(spec, self._root, {}, [], {}, {}, None)
-        self._running[spec.id] = Task(job, self._judge.made_from(spec.id), "", Retry(), token)
+        self._running[spec.id] = Task(job, self._judge.made_from(spec.id), Retry(), token)
         self._in_place.take_hold(spec.id, self._in_place.uses(spec.id))
         self._take([Outcome(spec.id, False, (), code, error)])
 

@@ -457,7 +457,7 @@ class Session:
         artifacts = judged.execution.state.artifacts
         kept = [a for a, spec in artifacts.items() if a in judged.selected and not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
-        result.outputs = {a: done[a].outputs for a in kept if a in done}
+        result.listed = {a: done[a].outputs for a in kept if a in done}
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         self._keep_stats(judged.judge.observer)

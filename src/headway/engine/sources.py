@@ -27,7 +27,11 @@ _REDIRECTED = re.compile(r">>?\s*([^\s;|&<>()]+)")
 
 
 class Moment:
-    """What was looked at just now: artifacts that begin or end together have many files in common."""
+    """What was looked at just now: artifacts that begin or end together have many files in common.
+
+    It lasts from one wait for outcomes to the next. What ended is looked at in it before what begins, and closely: so
+    whoever begins may rely on all of it, and nobody who ends on what somebody who began took on trust.
+    """
 
     def __init__(self) -> None:
         self.held: set[str] = set()

@@ -151,7 +151,7 @@ class Templates:
         for role, path in job.spec.templates.items():
             try:
                 template = environment.get_template(path)
-                if type(template.globals) is not dict:  # copied for every prompt: what it is made of takes longer
+                if type(template.globals) is not dict:  # it is copied for every prompt, and a ChainMap takes longer
                     template.globals = dict(template.globals)
                 parts[role] = template.render(context)
             except Exception as error:

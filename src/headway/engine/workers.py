@@ -1,8 +1,9 @@
 """Threads that make artifacts side by side. Knows tasks and outcomes, not order.
 
-Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough
-are light: one thread makes them one after the other, as many as there are, and tells of all of them at once. Others
-help only when that takes long: what is over in a moment would rather wait for Python than for a processor.
+Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough,
+or the last time, are light: one thread makes them one after the other, as many as there are, and tells of all of them
+at once. Others help only when that takes long: what is over in a moment would rather wait for Python than for a
+processor.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ LIGHT_AT_ONCE = 64
 """So many light tasks are taken at once at most: what comes of them is recorded together."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
-"""A function is light after so many times in which it took no longer than this; a few that took longer are forgiven."""
+"""A function is light after so many times in which it took no longer than this; a few that took longer are forgiven.
+
+Of one that nobody has met in this run, the last time that the artifact was made counts for all of them."""
 
 LIGHT_FOR = 0.02
 """How long, in seconds, a thread makes light tasks before it tells of them."""
-
 
 LIGHT_LATE = 2 * LIGHT_FOR
 """When that takes longer, others help."""
@@ -67,11 +69,13 @@ class Workers:
 
     def is_light(self, spec: ArtifactSpec) -> bool:
         """Whether an artifact is made in a moment, by all that is known: its function was quick so far."""
-        if not self._may_be_light or spec.effects or spec.verify or spec.retry or spec.timeout is not None:
+        if not spec.make or not self._may_be_light:
+            return False
+        if spec.effects or spec.verify or spec.retry or spec.timeout is not None:
             return False
         score = self._quick.get(spec.make)
         if score is None:
-            took = self._took(spec.id) if spec.make else None
+            took = self._took(spec.id)
             score = self._quick[spec.make] = LIGHT_AFTER if took is not None and took <= LIGHT_MS else 0
         return score >= LIGHT_AFTER
 

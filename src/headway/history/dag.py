@@ -43,6 +43,7 @@ ENTRY_BYTES = 250
 """A rough size of a manifest's entry: how far behind a large manifest may be is a matter of bytes."""
 
 LARGE_GOAL = 1024 * 1024
+"""A goal's file above this size is written once events of about as many bytes have come."""
 
 
 class Rebuilt(NamedTuple):

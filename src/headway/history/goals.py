@@ -218,7 +218,7 @@ def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge
     goal_id, begun = goal.id, goal.created_at
     node, ts = task_id(goal_id, task.id), task.completed_at or begun
     for required in task.requires:
-        yield _edge("dependency", f"{goal_id}:{required}" if required in own else required, node, begun, goal_id)
+        yield _edge("dependency", task_id(goal_id, required) if required in own else required, node, begun, goal_id)
     for path in task.sources:
         yield _edge("dependency", path, node, begun, goal_id)
     for path in task.produces:
@@ -277,7 +277,7 @@ def _integration(kind: str, source: str, target: str, ts: str, goal: str, *, ver
 def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> list[str]:
     """The nodes that a task builds on, of whatever kind."""
     names = [*task.requires, *chain.from_iterable(task.integrates.values())] if task.integrates else task.requires
-    found = [f"{goal.id}:{name}" if name in own else name for name in names]
+    found = [task_id(goal.id, name) if name in own else name for name in names]
     return [*found, *task.sources, *(task.imports or ())]
 
 

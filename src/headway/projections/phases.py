@@ -27,7 +27,7 @@ TEXTS = ".headway/texts"
 """Where prompts and responses are as files; their names are their sha256."""
 
 HEADING = 512
-"""So many bytes of a file begin it with whose it is, unless its unit has a very long name."""
+"""So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
 
 _OWNER = re.compile(rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",')
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.core.plan import ArtifactSpec
 
 KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
-
 
 TO = " … "
 """Between the first and the last line of what a failed command says: either may be the one that helps."""
@@ -125,6 +124,30 @@ class Inputs(dict[str, Input]):
         if len(found) != 1:
             raise KeyError(name)
         return found[0]
+
+
+class Surroundings(Mapping[str, str]):
+    """The environment of an attempt, put together when somebody looks: most functions never do."""
+
+    __slots__ = ("_found", "_look")
+
+    def __init__(self, look: Callable[[], Mapping[str, str]]) -> None:
+        self._look = look
+        self._found: Mapping[str, str] | None = None
+
+    def _all(self) -> Mapping[str, str]:
+        if self._found is None:
+            self._found = self._look()
+        return self._found
+
+    def __getitem__(self, name: str) -> str:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 class Job(NamedTuple):

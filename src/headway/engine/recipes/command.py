@@ -25,7 +25,6 @@ LONGEST_WORD = 30_000
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
 
-
 _RETRY_AFTER = re.compile(r"retry[ -]after\s*[:=]?\s*(\d{1,7}(?:\.\d{1,3})?)", re.IGNORECASE)
 """In what such a command prints to stderr: in how many seconds."""
 

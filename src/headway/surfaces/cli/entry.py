@@ -16,10 +16,10 @@ def main() -> int:
             return _leave(*known)
     import gc
 
-    from headway.calm import for_good
+    from headway.calm import look_rarely
     from headway.surfaces.cli.main import main as full
 
-    for_good()
+    look_rarely()
     code = full()
     gc.freeze()  # on the way out, what is left of a plan is let go of without looking through it for garbage
     return code

@@ -72,13 +72,7 @@ def project_of(args: Any, screen: Screen | None = None) -> Project:
     from headway.project import Project
     from headway.store import keep_quiet
 
-    notice = screen.note if screen is not None else keep_quiet
-    home = os.path.expanduser("~")
-    if args.project is None:
-        project = Project.locate(os.getcwd(), home=home, by="cli", notice=notice)
-    else:
-        refuse_missing_folder(args.project)
-        project = Project(args.project, by="cli", notice=notice)
+    project = Project(_folder(args), by="cli", notice=screen.note if screen is not None else keep_quiet)
     refuse_home(project.root)
     return project
 
@@ -88,17 +82,23 @@ def root_of(args: Any) -> str:
     from contextlib import suppress
 
     from headway.errors import DamageError
-    from headway.files.identity import HOME, find_root, read_identity
+    from headway.files.identity import HOME, read_identity
 
-    if args.project is None:
-        root = find_root(os.getcwd(), home=os.path.expanduser("~"))
-    else:
-        refuse_missing_folder(args.project)
-        root = os.path.abspath(args.project)
+    root = _folder(args)
     with suppress(DamageError):
         read_identity(os.path.join(root, HOME))
     refuse_home(root)
     return root
+
+
+def _folder(args: Any) -> str:
+    """Where the project is that the arguments name: there, or found from here upwards."""
+    from headway.files.identity import find_root
+
+    if args.project is None:
+        return find_root(os.getcwd(), home=os.path.expanduser("~"))
+    refuse_missing_folder(args.project)
+    return str(os.path.abspath(args.project))
 
 
 def refuse_missing_folder(path: str) -> None:
