@@ -25,10 +25,10 @@ LIGHT_MS, LIGHT_AFTER = 2, 8
 
 Of one that nobody has met in this run, the last time that the artifact was made counts for all of them."""
 
-LIGHT_FOR = 0.02
-"""How long, in seconds, a thread makes light tasks before it tells of them."""
+LIGHT_FOR = 0.005
+"""How long, in seconds, a thread makes light tasks before it tells of them: whoever kills the run loses that much."""
 
-LIGHT_LATE = 2 * LIGHT_FOR
+LIGHT_LATE = 0.04
 """When that takes longer, others help."""
 
 
