@@ -29,15 +29,20 @@ def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool 
 
 def _needed(store: PlanStore, since: str) -> set[str]:
     live: set[str] = set()
+    for _, state, records in _plans(store):
+        live.update(_named_by_state(state, store.blobs))
+        for record in records:
+            live.update(_named_by_event(record, since, store.blobs))
+    return live
+
+
+def _plans(store: PlanStore) -> Iterator[tuple[str, State, Iterable[ev.Record]]]:
+    """Every plan by its id, as it is and as it came about."""
     for plan_id in store.ids():
         folder = store.folder(plan_id)
         execution = folder.load()
-        if execution is None:
-            continue
-        live.update(_named_by_state(execution.state, store.blobs))
-        for record in folder.history():
-            live.update(_named_by_event(record, since, store.blobs))
-    return live
+        if execution is not None:
+            yield plan_id, execution.state, folder.history()
 
 
 def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
@@ -70,16 +75,12 @@ def left_files(store: PlanStore, root: str) -> dict[str, str]:
     """Files that are as a plan made them, and that no plan makes or reads any more: by path, with the plan."""
     found: dict[str, tuple[Output, str]] = {}
     needed: set[str] = set()
-    for plan_id in store.ids():
-        folder = store.folder(plan_id)
-        execution = folder.load()
-        if execution is None:
-            continue
-        for spec in execution.state.artifacts.values():
+    for plan_id, state, records in _plans(store):
+        for spec in state.artifacts.values():
             needed.update(path.rstrip("/") for path in (*spec.produces, *spec.modifies, *spec.sources))
-        for done in execution.state.completed.values():
+        for done in state.completed.values():
             needed.update(done.fp.sources)
-        found.update((path, (output, plan_id)) for path, output in _made(folder.history()).items())
+        found.update((path, (output, plan_id)) for path, output in _made(records).items())
     outputs = Outputs(root, store.blobs, Observer(root))
     return {
         path: plan_id
