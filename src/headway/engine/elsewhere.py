@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -332,44 +332,58 @@ def _names_of_both(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator[P
     if not both:
         return
     own = {spec.id: spec for spec in plan.artifacts if not spec.pipeline}
-    for who, place, spec in _requiring(own, plan):
+    phases = _phases(plan)
+    for place, spec in {**own, **phases}.items():
         for required in spec.requires:
             name, colon, _ = required.partition(":")
             if colon and name.lower() in both and required not in own:
-                says = f"{who} requires {required}: {name} is a pipeline here, and another plan"
-                yield _wrong("plan.ambiguous", place, required, says, "give the pipeline another name")
+                what = "phase" if place in phases else "artifact"
+                yield Problem(
+                    code="plan.ambiguous",
+                    message=f"{what} {place} requires {required}: {name} is a pipeline here, and another plan",
+                    artifact=place,
+                    key="requires",
+                    value=required,
+                    hint="give the pipeline another name",
+                )
 
 
-def _requiring(own: Mapping[str, ArtifactSpec], plan: PlanSpec) -> Iterator[tuple[str, str, ArtifactSpec]]:
-    """All that may require something: in words, where a problem of theirs is, and what they say."""
-    yield from ((f"artifact {spec.id}", spec.id, spec) for spec in own.values())
-    for pipeline in plan.settings.pipelines:
-        for phase in pipeline.phases:
-            place = f"{pipeline.name}:{phase.id}"
-            yield f"phase {place}", place, phase
-
-
-def _wrong(code: str, place: str, required: str, says: str, hint: str) -> Problem:
-    """What is wrong with a requirement."""
-    return Problem(code=code, message=says, artifact=place, key="requires", value=required, hint=hint)
+def _phases(plan: PlanSpec) -> dict[str, ArtifactSpec]:
+    """Phases by where a problem of theirs is."""
+    return {f"{p.name}:{phase.id}": phase for p in plan.settings.pipelines for phase in p.phases}
 
 
 def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator[Problem]:
     own = {spec.id: spec for spec in plan.artifacts}
     starts: list[str] = []
-    for who, place, spec in _requiring(own, plan):
+    phases = _phases(plan)
+    for place, spec in {**own, **phases}.items():
         for r in spec.requires:
             name = name_elsewhere(r) if r not in own else None
             if name is None:
                 continue
+            what = "phase" if place in phases else "artifact"
             way, _ = place_name(name[0])
             problem = _wrong_way(root_of(store), way) if way else None
             if problem is not None:
                 message, hint = problem
-                yield _wrong("plan.outside", place, r, f"{who} requires {r}, which {message}", hint)
+                yield Problem(
+                    code="plan.outside",
+                    message=f"{what} {place} requires {r}, which {message}",
+                    artifact=place,
+                    key="requires",
+                    value=r,
+                    hint=hint,
+                )
             elif name[0] == plan_id:
-                says = f"{who} requires {r}, which names this plan itself"
-                yield _wrong("plan.itself", place, r, says, f"write {name[1]}")
+                yield Problem(
+                    code="plan.itself",
+                    message=f"{what} {place} requires {r}, which names this plan itself",
+                    artifact=place,
+                    key="requires",
+                    value=r,
+                    hint=f"write {name[1]}",
+                )
             elif place in own:
                 starts.append(place)
     if starts:
@@ -411,9 +425,14 @@ def _cycles(own: dict[str, ArtifactSpec], starts: list[str], plan_id: str, store
         if len(mine) == len(cycle) or not mine:
             continue
         at = cycle.index(mine[0])
-        says = f"artifacts of several plans require each other in a cycle: {' → '.join((*cycle, cycle[0]))}"
-        hint = "remove one of these requirements, or merge the artifacts"
-        yield _wrong("plan.cycle", _split(mine[0])[1], cycle[at - 1], says, hint)
+        yield Problem(
+            code="plan.cycle",
+            message=f"artifacts of several plans require each other in a cycle: {' → '.join((*cycle, cycle[0]))}",
+            artifact=_split(mine[0])[1],
+            key="requires",
+            value=cycle[at - 1],
+            hint="remove one of these requirements, or merge the artifacts",
+        )
 
 
 def _structure(plan: str, store: PlanStore) -> dict[str, ArtifactSpec]:
