@@ -117,15 +117,22 @@ def digest(value: Any) -> str:
 
 
 def _text(value: str) -> bytes:
-    if value.isascii():
-        return f"s{len(value)}:{value}".encode()
     data = value.encode("utf-8", "surrogatepass")
     return b"s%d:%s" % (len(data), data)
 
 
 def _texts(values: Collection[str]) -> bytes:
-    joined = "".join([f"s{len(value)}:{value}" for value in values])
-    return f"[{joined}]".encode() if joined.isascii() else b"[%s]" % b"".join(map(_text, values))
+    plain = _plain(values)
+    return plain.encode() if plain.isascii() else b"[%s]" % b"".join(map(_text, values))
+
+
+def _plain(values: str | Collection[str]) -> str:
+    """A text, or several, in their canonical form if all of them are ASCII: then they have as many bytes as letters."""
+    if not values:
+        return "s0:" if values == "" else "[]"
+    if type(values) is str:
+        return f"s{len(values)}:{values}"
+    return f"[{''.join([f's{len(value)}:{value}' for value in values])}]"
 
 
 def _pairs(values: Mapping[str, str]) -> bytes:
@@ -139,10 +146,14 @@ def _hash(data: bytes) -> str:
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
     values = _spec_values(spec)
-    parts = [_text(v) if type(v) is str else _texts(v) if v else b"[]" for v in values]
+    plain = "".join(map(_plain, values))
+    if plain.isascii():
+        data = plain.encode()
+    else:
+        data = b"".join([_text(v) if type(v) is str else _texts(v) for v in values])
     if spec.phase or spec.gathers:
-        parts.append(b"phase" + _texts((*spec.reads, "", *spec.optional)))
-    return _hash(b"".join(parts))
+        data += b"phase" + _texts((*spec.reads, "", *spec.optional))
+    return _hash(data)
 
 
 def recipe_digest(

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway.core.fingerprint import NOTHING, NotEncodable, content_of, recipe_digest, reuse_key, spec_digest
+from headway.core.fingerprint import (
+    NOTHING,
+    NotEncodable,
+    content_digest,
+    content_of,
+    recipe_digest,
+    reuse_key,
+    spec_digest,
+)
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
@@ -185,39 +193,61 @@ class Judge:
 
     def again(self, artifact_id: str, *, anew: Moment | None = None) -> Reason:
         """Judge one artifact by what is known of its requirements now; `anew`: look at its sources in this moment."""
-        spec, state = self.state.artifacts[artifact_id], self.state
+        state = self.state
+        spec = state.artifacts[artifact_id]
         self._at_paths = {}
-        if anew is not None:
-            self.files.forget(anew.first(self._sources.get(artifact_id, ())))
-            if spec.templates:
-                self.files.forget(anew.first(self.templates.files(spec)))
-        skip = state.skipped.get(artifact_id)
+        if anew is not None and (spec.templates or artifact_id in self._sources):
+            self._forget_files(spec, anew)
+        skip = state.skipped.get(artifact_id) if state.skipped else None
         if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
         else:
-            done = self.known(artifact_id)
-            made = done is not None and artifact_id in state.made
+            done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
-            reason = judge(
-                done,
-                state.failed.get(artifact_id),
-                self.fingerprint(artifact_id) if done is not None else None,
-                stale=[r for r in earlier if not self._is_known(r)],
-                outputs=self._outputs(spec, done),
-                forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
-                interrupted=artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0,
-            )
-            if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason.subject):
-                reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
-            if made and reason.fresh:
-                reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
-            if reason.code in NAMEABLE or reason.code == "adopted_edit":
-                reason = self._named(spec, reason, earlier)
+            reason = self._unmade(spec) if done is None else self._made(spec, done)
         if reason.code == "output_missing":
             reason = self.aside.get(artifact_id, reason)
         self.reasons[artifact_id] = reason
+        return reason
+
+    def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
+        """What the artifact reads is looked at once more, if nobody has in this moment."""
+        self.files.forget(anew.first(self._sources.get(spec.id, ())))
+        if spec.templates:
+            self.files.forget(anew.first(self.templates.files(spec)))
+
+    def _unmade(self, spec: ArtifactSpec) -> Reason:
+        """The verdict on what was never made: whatever it would be made from, it has to be."""
+        state, artifact_id = self.state, spec.id
+        interrupted = artifact_id in state.claims or state.uncertain.get(artifact_id, 0) > 0
+        return judge(
+            None,
+            state.failed.get(artifact_id),
+            None,
+            stale=(),
+            outputs=self._outputs(spec, None),
+            interrupted=interrupted,
+        )
+
+    def _made(self, spec: ArtifactSpec, done: Completion) -> Reason:
+        """The verdict on what was made before, by what it would be made from now."""
+        state, artifact_id = self.state, spec.id
+        earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
+        reason = judge(
+            done,
+            state.failed.get(artifact_id),
+            self.fingerprint(artifact_id),
+            stale=[r for r in earlier if not self._is_known(r)],
+            outputs=self._outputs(spec, done),
+            forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
+        )
+        if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason.subject):
+            reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
+        if reason.fresh and artifact_id in state.made:
+            reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
+        if reason.code in NAMEABLE or reason.code == "adopted_edit":
+            reason = self._named(spec, reason, earlier)
         return reason
 
     def is_forced(self, artifact_id: str) -> bool:
@@ -264,20 +294,35 @@ class Judge:
     def fingerprint(self, artifact_id: str, *, by_hand: bool = False) -> Fingerprint:
         """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
         state = self.state
-        spec, done = state.artifacts[artifact_id], self.known(artifact_id)
+        spec, done = state.artifacts[artifact_id], last_made(state, artifact_id)
         recipe = self._recipe(spec)
         wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
-        self._sources[artifact_id] = sources = self.files.of(spec, state.settings.vars, wrote)
+        sources = (
+            self.files.of(spec, state.settings.vars, wrote) if spec.sources or not spec.make or spec.verify else []
+        )
+        self._sources[artifact_id] = sources
         self.now[artifact_id] = found = Fingerprint(
             spec=self._spec(spec),
             recipe=recipe,
-            inputs={r: self.content(r) for r in spec.requires if r in state.artifacts or self.found_elsewhere(r)},
+            inputs=self._inputs(spec.requires) if spec.requires else {},
             sources={path: self.files.look(path) for path in sources} if sources else {},
             before={p: self._before(spec, p) for p in (*spec.modifies, *spec.reads)}
             if spec.modifies or spec.reads
             else {},
             templates=self.templates.digests(spec) if spec.templates else {},
         )
+        return found
+
+    def _inputs(self, requires: Iterable[str]) -> dict[str, str]:
+        """What an artifact sees of all that it requires."""
+        state, found = self.state, dict[str, str]()
+        completed = state.completed if not state.skipped else {}
+        for required in requires:
+            done = completed.get(required)
+            if done is not None:
+                found[required] = content_digest(done.outputs)
+            elif required in state.artifacts or self.found_elsewhere(required):
+                found[required] = self.content(required)
         return found
 
     def content(self, artifact_id: str) -> str:
@@ -291,22 +336,26 @@ class Judge:
     def recorded(self, artifact_id: str) -> tuple[Output, ...]:
         """The outputs that stand at its paths, or should: also those that wait for their gates."""
         state = self.state
+        done = state.completed.get(artifact_id)
+        if done is not None and not state.made and not state.skipped:
+            return done.outputs
         if artifact_id in state.made:
             return state.made[artifact_id].outputs
         if artifact_id not in state.artifacts and (found := self.found_elsewhere(artifact_id)) is not None:
             return found.outputs
         skip = state.skipped.get(artifact_id)
-        done = state.completed.get(artifact_id) if skip is None else skip.last
+        done = done if skip is None else skip.last
         return done.outputs if done is not None else ()
 
     def problem(self, artifact_id: str) -> str:
         """Why the artifact cannot be made although everything before it is done, or ""."""
         found = self.made_from(artifact_id)
-        error = self.problems.get(artifact_id)
+        error = self.problems.get(artifact_id) if self.problems else None
         if error is not None:
             return error.in_one_line
         spec = self.state.artifacts[artifact_id]
-        return self.files.problem(spec, found.sources) or (self.templates.problem(spec) if spec.templates else "")
+        problem = self.files.problem(spec, found.sources) if spec.sources or found.sources else ""
+        return problem or (self.templates.problem(spec) if spec.templates else "")
 
     def absent_words(self) -> list[str]:
         """Words of commands that would be sources if files of that name appeared."""
@@ -454,9 +503,12 @@ class Judge:
         return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
-        recorded = {output.path: output for output in done.outputs} if done is not None else {}
+        paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
+        if done is None:
+            return [disk for path in paths if (disk := self._unrecorded(spec, path)) is not None]
+        recorded = {output.path: output for output in done.outputs}
         found = []
-        for path in (*spec.produces, *spec.modifies) if spec.modifies else spec.produces:
+        for path in paths:
             output = recorded.get(path)
             if output is None:
                 disk = self._unrecorded(spec, path)
@@ -505,8 +557,8 @@ class Judge:
 
     def _unrecorded(self, spec: ArtifactSpec, path: str) -> Disk | None:
         """A path at which the artifact never left anything: whatever stands there was there before."""
-        stages = self.shared.chains.get(path, ())
-        if path in spec.modifies or any(self.known(stage) is not None for stage in stages):
+        stages = self.shared.chains.get(path) if self.shared.chains else None
+        if path in spec.modifies or (stages and any(self.known(stage) is not None for stage in stages)):
             return None
         now = self.at_path(path)
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):

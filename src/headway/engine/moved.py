@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
+from msgspec.structs import astuple
 
 from headway.core.fingerprint import MOVED
 from headway.core.plan import ArtifactSpec
@@ -46,7 +47,7 @@ def changed_meanwhile(
     for path in moved_inputs(judge, spec, moment, cheaply=False):
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path
-    return dict(sorted(moved.items())), sorted(wrote)
+    return dict(sorted(moved.items())) if moved else moved, sorted(wrote) if wrote else wrote
 
 
 def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wrote: Collection[str]) -> Fingerprint:
@@ -62,22 +63,28 @@ def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wr
     )
 
 
-def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: bool) -> Iterable[str]:
+def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: bool) -> list[str]:
     """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
-    chains, holds, held = judge.shared.chains, judge.observer.holds, moment.held
+    held, found = moment.held, list[str]()
+    if held.issuperset(spec.requires):
+        return found
+    chains, holds = judge.shared.chains, judge.observer.holds
     for required in spec.requires:
         if required in held:
             continue
-        whole = True
-        for output in judge.recorded(required):
-            path = output.path
-            if not path or path in chains or (cheaply and output.kind == "tree"):
-                continue
-            if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
-                whole = False
-                yield path
-        if whole:
+        moved = [
+            path
+            for path, digest, _, kind in map(astuple, judge.recorded(required))
+            if path
+            and path not in chains
+            and not (cheaply and kind == "tree")
+            and not holds(path.rstrip("/"), digest, cheaply=cheaply)
+        ]
+        if moved:
+            found += moved
+        else:
             held.add(required)
+    return found
 
 
 def _changed_before(before: Completion | None, path: str) -> bool:

@@ -343,8 +343,8 @@ class Run:
         if note:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
-        told = artifact_id in self._judge.forced or is_idempotent(spec)
-        if self._record.state.uncertain.get(artifact_id, 0) and spec.effects and not told:
+        told = not spec.effects or artifact_id in self._judge.forced or is_idempotent(spec)
+        if not told and self._record.state.uncertain.get(artifact_id, 0):
             flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
             self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
             return True
@@ -352,10 +352,10 @@ class Run:
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
         """A requirement's output that is no longer what was recorded: nothing is made from it."""
-        for path in moved_inputs(self._judge, spec, self._moment, cheaply=True):
-            self._tally.move(spec.id, path)
-            return True
-        return False
+        moved = moved_inputs(self._judge, spec, self._moment, cheaply=True) if spec.requires else ()
+        if moved:
+            self._tally.move(spec.id, moved[0])
+        return bool(moved)
 
     def _ask_gates(self, spec: ArtifactSpec, reason: Reason) -> None:
         """It was made before, and waits: what can be asked at once is asked."""
