@@ -39,6 +39,8 @@ SPEC_FIELDS = (
 
 
 _spec_values = attrgetter(*SPEC_FIELDS)
+_NO_VALUE: dict[type, str] = {str: "s0:", tuple: "[]"}
+"""What stands for an empty one: most of them are."""
 
 
 class NotEncodable(TypeError):
@@ -128,8 +130,6 @@ def _texts(values: Collection[str]) -> bytes:
 
 def _plain(values: str | Collection[str]) -> str:
     """A text, or several, in their canonical form if all of them are ASCII: then they have as many bytes as letters."""
-    if not values:
-        return "s0:" if values == "" else "[]"
     if type(values) is str:
         return f"s{len(values)}:{values}"
     return f"[{''.join([f's{len(value)}:{value}' for value in values])}]"
@@ -146,7 +146,7 @@ def _hash(data: bytes) -> str:
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
     values = _spec_values(spec)
-    plain = "".join(map(_plain, values))
+    plain = "".join([_plain(v) if v else _NO_VALUE[type(v)] for v in values])
     if plain.isascii():
         data = plain.encode()
     else:

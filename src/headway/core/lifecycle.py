@@ -107,7 +107,9 @@ def plan_after(status: PlanStatus, event: str) -> PlanStatus:
 
 def is_done(state: State, artifact_id: str) -> bool:
     """Complete or skipped, with nobody making it again: dependents may go on."""
-    return recorded_status(state, artifact_id) in ("complete", "skipped")
+    if artifact_id in state.claims or artifact_id in state.failed or artifact_id in state.made:
+        return False
+    return artifact_id in state.completed or artifact_id in state.skipped
 
 
 def stage_of(state: State, artifact_id: str) -> str:

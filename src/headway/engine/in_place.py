@@ -41,13 +41,13 @@ class InPlace:
 
     def let_go(self, artifact_id: str) -> None:
         """They are not used any more."""
-        for use in self._held.pop(artifact_id, ()):
+        for use in self._held.pop(artifact_id, ()) if self._held else ():
             self._using[use.path].remove(use)
 
     def found_by(self, spec: ArtifactSpec, fp: Fingerprint) -> tuple[Output, ...]:
         """Shared files, as this artifact has to find them."""
-        found = []
-        for use in self._judge.shared.uses(spec.id):
+        found: list[Output] = []
+        for use in self.uses(spec.id):
             own = use.path in spec.modifies or use.path in spec.reads
             stage = self._judge.stage_before(spec.id, use.path) if own else use.stage
             output = self._judge.output_at(stage, use.path) if stage is not None else None

@@ -387,13 +387,13 @@ class Judge:
     def _spec(self, spec: ArtifactSpec) -> str:
         known = self._specs.get(spec.id)
         if known is None or (known[0] is not spec and known[0] != spec):
-            known = self._specs[spec.id] = (spec, spec_digest(spec))
+            known = self._specs[spec.id] = spec, spec_digest(spec)
         return known[1]
 
     def _recipe(self, spec: ArtifactSpec) -> str:
         known = self._recipes.get(spec.id)
         if known is None or (known[0] is not spec and known[0] != spec):
-            known = self._recipes[spec.id] = (spec, self._digest_recipe(spec))
+            known = self._recipes[spec.id] = spec, self._digest_recipe(spec)
         return known[1]
 
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
@@ -401,12 +401,13 @@ class Judge:
         if spec.make.startswith("live:") and not spec.version and function_of(self.functions, spec) is None:
             done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
-        names = (*self.state.settings.env, *spec.env)
-        env = {name: self._environ.get(name) for name in names}
+        settings = self.state.settings
+        names = (*settings.env, *spec.env) if settings.env or spec.env else ()
+        env = {name: self._environ.get(name) for name in names} if names else {}
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            return recipe_digest(spec, self.state.settings, code=code, env=env, reads_vars=reads_vars)
+            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -419,7 +420,7 @@ class Judge:
         return "unknown"
 
     def _code(self, spec: ArtifactSpec) -> str:
-        function = function_of(self.functions, spec)
+        function = function_of(self.functions, spec) if self.functions else None
         if function is None:
             return self.code.of_reference(spec.make)
         known = self._codes.get(function)

@@ -63,10 +63,16 @@ class Keeper:
         Whether there was anything at its paths.
         """
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
-        found = {path: seen for path in paths if (seen := self._judge.at_path(path)).digest}
+        found: dict[str, Seen] = {}
+        folders = False
+        for path in paths:
+            seen = self._judge.at_path(path)
+            folders = folders or path.endswith("/")
+            if seen.digest:
+                found[path] = seen
         if found:
             self._preserve(spec.id, found)
-        if found or any(path.endswith("/") for path in spec.produces):
+        if found or folders:
             self._clear(spec, found)
         return bool(found)
 

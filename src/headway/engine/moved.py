@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 import msgspec
-from msgspec.structs import astuple
 
 from headway.core.fingerprint import MOVED
 from headway.core.plan import ArtifactSpec
@@ -72,17 +71,15 @@ def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: b
     for required in spec.requires:
         if required in held:
             continue
-        moved = [
-            path
-            for path, digest, _, kind in map(astuple, judge.recorded(required))
-            if path
-            and path not in chains
-            and not (cheaply and kind == "tree")
-            and not holds(path.rstrip("/"), digest, cheaply=cheaply)
-        ]
-        if moved:
-            found += moved
-        else:
+        moved = False
+        for output in judge.recorded(required):
+            path = output.path
+            if not path or path in chains or (cheaply and output.kind == "tree"):
+                continue
+            if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
+                moved = True
+                found.append(path)
+        if not moved:
             held.add(required)
     return found
 

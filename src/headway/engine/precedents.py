@@ -57,7 +57,8 @@ class Precedents:
 
     def any(self) -> bool:
         """Whether anything was ever completed before this run."""
-        self._learn()
+        if not self._current:
+            self._learn()
         return self._any or bool(self._made)
 
     def earlier(self, key: str) -> list[Earlier]:

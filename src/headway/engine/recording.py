@@ -22,9 +22,7 @@ class Recorder:
     @property
     def state(self) -> State:
         """The plan after all that was recorded so far."""
-        state = self._writer.state
-        assert state is not None, "a run has a plan"
-        return state
+        return self._writer.plan
 
     def __call__(self, command: cmd.Command, wait: bool = False) -> list[Record]:
         """What a command causes. With `wait`, it is on disk on return."""

@@ -54,6 +54,9 @@ DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
 
+ONCE = Retry()
+"""Without a word about it, nothing is tried twice."""
+
 Taken = tuple[Task, cmd.Command, Callable[[], None]]
 """An attempt that ended: its task, the command that records it, and what follows."""
 
@@ -378,7 +381,7 @@ class Run:
         except HeadwayError as error:
             self._fail_unmade(spec, error.error_code, error.in_one_line)
             return None
-        retry = spec.retry or self._record.state.settings.retry or Retry()
+        retry = spec.retry or self._record.state.settings.retry or ONCE
         before = self._in_place.found_by(spec, fp)
         return Task(job, fp, retry, loop=self._loop, before=before, replaces=replaces)
 
@@ -443,11 +446,11 @@ class Run:
         self._in_place.let_go(outcome.id)
         self._groups.ended(outcome.id)
         self._workers.learn(task.job.spec, outcome)
+        if outcome.ok:
+            return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):
             return task, *self._released(task, outcome)
-        if not outcome.ok:
-            return task, *self._failed(task, outcome)
-        return task, *self._completed(task, outcome)
+        return task, *self._failed(task, outcome)
 
     def _released(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         def go_on() -> None:

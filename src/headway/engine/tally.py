@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
 from headway.core.fingerprint import MOVED
-from headway.core.freshness import Reason
+from headway.core.freshness import FRESH, Reason
 from headway.core.gates import missing
 from headway.core.plan import ArtifactSpec
 from headway.engine.judge import Judge
@@ -82,8 +82,12 @@ class Tally:
 
     def arrive(self, spec: ArtifactSpec, how: str, reason: Reason, *, ms: int = 0, note: str = "") -> None:
         """Its bytes are there and recorded: it is as it should be, unless a gate is in the way."""
-        state, artifact_id = self._record.state, spec.id
-        if not spec.gates or (artifact_id not in state.made and artifact_id not in state.failed):
+        artifact_id = spec.id
+        if not spec.gates:
+            self.settle(artifact_id, how, reason, ms=ms, note=note)
+            return
+        state = self._record.state
+        if artifact_id not in state.made and artifact_id not in state.failed:
             self.settle(artifact_id, how, reason, ms=ms, note=note)
         elif artifact_id in state.failed:
             self.lose(artifact_id, state.failed[artifact_id].error, reason, ms)
@@ -97,13 +101,13 @@ class Tally:
 
     def settle(self, artifact_id: str, how: str, reason: Reason, *, ms: int = 0, note: str = "") -> None:
         """It is as it should be: its dependents may go on."""
-        self._judge.reasons[artifact_id] = Reason("fresh")
+        self._judge.reasons[artifact_id] = FRESH
         self.queue.settle(artifact_id)
-        if artifact_id not in self.todo or self._record.state.artifacts[artifact_id].gathers:
+        judged = self.todo.get(artifact_id)
+        if judged is None or self._record.state.artifacts[artifact_id].gathers:
             return
         getattr(self.result, how).append(artifact_id)
-        shown = self.todo.get(artifact_id, reason) if reason.fresh else reason
-        self._reporter.finished(artifact_id, how, shown, ms, note)
+        self._reporter.finished(artifact_id, how, judged if reason.fresh else reason, ms, note)
 
     # It is not, and what needs it is given up with it.
 

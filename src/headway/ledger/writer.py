@@ -127,6 +127,12 @@ class Writer:
         return self._state
 
     @property
+    def plan(self) -> State:
+        """The same, for whoever knows that there is a plan."""
+        assert self._state is not None, "a plan that was judged has events"
+        return self._state
+
+    @property
     def position(self) -> Position | None:
         """The newest event this writer knows."""
         return self._end
@@ -141,7 +147,7 @@ class Writer:
     def execute_all(self, commands: Sequence[Command], *, by: str, wait: bool = True) -> list[Outcome]:
         """Do what many commands ask, in order and in one write: for each what it caused, or why it was refused."""
         outcomes = self._decide([(command, by) for command in commands])
-        newest = next((o[-1].seq for o in reversed(outcomes) if o and not isinstance(o, HeadwayError)), 0)
+        newest = next((o[-1].seq for o in reversed(outcomes) if isinstance(o, list) and o), 0)
         if newest and wait:
             self.sync(newest)
         elif newest:
@@ -331,12 +337,11 @@ class Writer:
         self._in_doubt = True
         records = self._ledger.stage(events, by=by, ts=ts)
         self._staged += records
-        pace = self._pace
+        self._pace.events += len(records)
         for record in records:
             self._state = apply(self._state, record)
-            pace.events += 1
             if record.event.type in BASES:
-                pace.done(self._ledger.size())
+                self._pace.done(self._ledger.size())
         return records
 
     def _write(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Self
 
 from headway.core.freshness import Reason
@@ -37,6 +38,7 @@ class Lines:
         self._width = 8
         self._running: dict[str, float] = {}
         self._heart = Heart(self._beat, heartbeat)
+        self._words = {outcome: self._style(f"{outcome:<8}", style) for outcome, style in STYLE.items()}
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +71,7 @@ class Lines:
         self._say(receipt(result, self._where))
 
     def _line(self, outcome: str, artifact_id: str, took: str, text: str) -> None:
-        word = self._style(f"{outcome:<8}", STYLE.get(outcome, "dim"))
+        word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
         self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
 
     def _style(self, text: str, name: str) -> str:
@@ -119,6 +121,7 @@ class Heart:
                 self.rest()
 
 
+@lru_cache(maxsize=256, typed=True)  # a reason that explains itself otherwise is of another type
 def explained(outcome: str, reason: Reason, note: str) -> str:
     """Why an artifact came to what it did."""
     if outcome == "failed":
