@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol, cast
@@ -164,9 +164,11 @@ class PlanFolder:
         """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
         return self.fold(self.history(1, last))
 
-    def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
-        """Events by number."""
-        return self.ledger().history(first, last)
+    def history(
+        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
+    ) -> Iterator[Record]:
+        """Events by number; those that are not `about` something come as unknown ones."""
+        return self.ledger().history(first, last, about=about)
 
     def follow(self) -> Iterator[Record]:
         """Events from the first one on, and then whatever is appended, as long as the ledger is there."""

@@ -144,6 +144,15 @@ class LedgerContract(ABC):
         ledger.end()
         assert (news.whole, news.records) == (True, records)
 
+    def test_history_can_be_asked_about_some_types_of_events(self, ledger: Ledger) -> None:
+        """The others keep their places in the chain, and are not taken apart."""
+        write(ledger, created(), goal("two"), goal("three"))
+
+        found = list(ledger.history(about={"goal_changed"}))
+
+        assert [(r.seq, r.hash) for r in found] == [(r.seq, r.hash) for r in ledger.history()]
+        assert [r.event.type for r in found] == ["unknown", "goal_changed", "goal_changed"]
+
     def test_history_can_be_asked_for_in_part(self, ledger: Ledger) -> None:
         """First and last are numbers of events, both included."""
         write(ledger, created(), *(goal(str(n)) for n in range(2, 8)))

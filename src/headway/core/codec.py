@@ -7,7 +7,7 @@ last key: 32 hex digits of the sha256 over the line's bytes before `,"hash"`, of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache
 from itertools import islice
 from typing import Any, get_args
@@ -104,14 +104,17 @@ def link(line: bytes) -> str:
     return _open(line).prev
 
 
-def decode(line: bytes) -> Record:
-    """A verified line as a record. Whatever this version does not know is a version error, never damage."""
+def decode(line: bytes, about: Container[str] | None = None) -> Record:
+    """A verified line as a record. Whatever this version does not know is a version error, never damage.
+
+    `about`: of an event of another type than these, nobody wants to know what it says.
+    """
     envelope = _open(line)
     decoder = _decoders.get(envelope.type) or _decoder(envelope.type)
     event: Any
-    if decoder is None:
-        if not envelope.opt:
-            raise _too_new(envelope.seq, f"event type {envelope.type}")
+    if decoder is None and not envelope.opt:
+        raise _too_new(envelope.seq, f"event type {envelope.type}")
+    if decoder is None or (about is not None and envelope.type not in about):
         event = Unknown(name=envelope.type, data=envelope.data)
     else:
         try:

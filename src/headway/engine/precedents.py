@@ -17,6 +17,11 @@ from headway.errors import HeadwayError
 from headway.files.cache import Cache
 from headway.store import PlanStore
 
+NAMING = (ev.ArtifactCompleted, ev.ArtifactMade, ev.OutputAccepted, ev.EditPreserved)
+WHOLE = (ev.PlanImported, ev.PlanRebuilt)
+TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, ev.PlanReset))
+"""Events that name bytes or completions, or withdraw them."""
+
 
 class Earlier(NamedTuple):
     """A completion that can stand in for making an artifact again, wherever in a ledger it stands."""
@@ -98,7 +103,7 @@ class Precedents:
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
         folder = self._store.folder(plan)
-        records = folder.history(known[0] if known is not None else 1)
+        records = folder.history(known[0] if known is not None else 1, about=TELLING)
         if known is not None:
             if folder.ledger().ends_with(known[1]):  # most have gained nothing: a look each, however many there are
                 return
@@ -145,7 +150,7 @@ def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:
     if isinstance(event, ev.ArtifactCompleted):
         if _may_be_reused(event):
             yield _earlier(plan, event.id, record.seq, record.ts, event)
-    elif isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
+    elif isinstance(event, WHOLE):
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
@@ -165,11 +170,11 @@ def _earlier(plan: str, artifact_id: str, seq: int, at: str, done: ev.ArtifactCo
 def named_by(record: ev.Record) -> list[str]:
     """Digests of output bytes that an event names."""
     event = record.event
-    if isinstance(event, (ev.ArtifactCompleted, ev.ArtifactMade, ev.OutputAccepted, ev.EditPreserved)):
+    if isinstance(event, NAMING):
         return [output.digest for output in event.outputs]
     if isinstance(event, ev.ArtifactFailed):
         return [output.digest for output in event.left]
-    if isinstance(event, (ev.PlanImported, ev.PlanRebuilt)):
+    if isinstance(event, WHOLE):
         state = decode_state(event.state)
         done = [
             *state.completed.values(),

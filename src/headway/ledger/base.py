@@ -7,7 +7,7 @@ returned, and only then may anybody be told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from headway.core.events import Event, Record, Snapshot
@@ -52,8 +52,13 @@ class Ledger(Protocol):
         """
         ...
 
-    def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
-        """Events by number, from the very first one that is still kept. Never writes."""
+    def history(
+        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
+    ) -> Iterator[Record]:
+        """Events by number, from the very first one that is still kept. Never writes.
+
+        `about`: only events of these types are taken apart, the others come as unknown ones.
+        """
         ...
 
     def begin(self, known: Position | None, *, patience: float = 60.0) -> Loaded:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -173,7 +173,9 @@ class FileLedger:
         except OSError:
             return ()
 
-    def history(self, first: int = 1, last: int | None = None) -> Iterator[Record]:
+    def history(
+        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
+    ) -> Iterator[Record]:
         """Events by number, sealed segments included."""
         newest = 0
         for data in self._all_lines(first):
@@ -185,7 +187,7 @@ class FileLedger:
             if last is not None and newest > last:
                 return
             if newest >= first:
-                yield codec.decode(data)
+                yield codec.decode(data, about)
 
     def ends_with(self, hash_: str) -> bool:
         """Whether the last line says that it is this event, so that nothing was appended since. Verifies nothing."""
