@@ -30,7 +30,7 @@ from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
 from headway.engine.templates import Templates
 from headway.errors import HeadwayError, UsageError
-from headway.files.observe import EMPTY_TREE, Seen
+from headway.files.observe import ABSENT, EMPTY_TREE, Seen
 from headway.files.outputs import Outputs
 
 if TYPE_CHECKING:
@@ -560,6 +560,9 @@ class Judge:
         """A path at which the artifact never left anything: whatever stands there was there before."""
         stages = self.shared.chains.get(path) if self.shared.chains else None
         if path in spec.modifies or (stages and any(self.known(stage) is not None for stage in stages)):
+            return None
+        if self.observer.is_free(path.rstrip("/")):
+            self._at_paths[path] = ABSENT
             return None
         now = self.at_path(path)
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):

@@ -20,6 +20,9 @@ from headway.core.paths import is_glob
 RACY_NS = 20_000_000
 """A file touched less than this before it was hashed may change again without its times showing it."""
 
+_CAN_ASK = os.access in os.supports_follow_symlinks
+"""Whether the system tells of a path itself, be it a link that leads nowhere, if it is there."""
+
 SKIPPED = frozenset({".headway", ".git"})
 
 
@@ -83,6 +86,11 @@ class Observer:
         if stat.S_ISDIR(mode):
             return self._tree(path)
         return Seen(hashlib.sha256(b"special:%o" % stat.S_IFMT(mode)).hexdigest(), 0, "special")
+
+    def is_free(self, path: str) -> bool:
+        """Whether nothing stands at a path: where that is to be expected, it is told sooner than by looking."""
+        full = self._prefix + path
+        return not (os.access(full, os.F_OK, follow_symlinks=False) if _CAN_ASK else os.path.lexists(full))
 
     def read(self, path: str) -> Seen:
         """As `look`, for whoever reads the path: through a link, what it leads to counts."""
