@@ -73,7 +73,7 @@ class Judge:
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
-        self.templates = Templates(root, self.files.look)
+        self.templates = Templates(root, self.files)
         self._environ = environ
         self._formerly = formerly
         self.functions = functions or {}

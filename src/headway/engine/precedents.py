@@ -22,6 +22,9 @@ WHOLE = (ev.PlanImported, ev.PlanRebuilt)
 TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, ev.PlanReset))
 """Events that name bytes or completions, or withdraw them."""
 
+MANY = 100
+"""Whoever asks about more completions than this is answered from the keys of all: a query for each takes longer."""
+
 
 class Earlier(NamedTuple):
     """A completion that can stand in for making an artifact again, wherever in a ledger it stands."""
@@ -50,6 +53,8 @@ class Precedents:
         self._made: dict[str, list[tuple[int, str]]] = {}
         self._named: set[str] = set()
         self._any = False
+        self._asked = 0
+        self._keys: set[str] | None = None
 
     def look_again(self) -> None:
         """Others may have gone on: their ledgers are read on when they are next asked about."""
@@ -69,9 +74,17 @@ class Precedents:
     def earlier(self, key: str) -> list[Earlier]:
         """Completions made from the same things in the same way, newest first."""
         self._learn()
+        if not self._may_be_made(key):
+            return []
         places = {*((seq, plan) for _, plan, seq in self._cache.made(key)), *self._made.get(key, [])}
         found = [earlier for seq, plan in places for earlier in self._at(plan, seq, key)]
         return sorted(found, key=lambda e: (e.at, e.seq), reverse=True)
+
+    def _may_be_made(self, key: str) -> bool:
+        self._asked += 1
+        if self._keys is None and self._asked > MANY:
+            self._keys = self._cache.keys()
+        return self._keys is None or key in self._keys or key in self._made
 
     def add(self, records: Iterable[ev.Record]) -> None:
         """Take in the bytes that events of this run name, so that they count at once."""
@@ -89,6 +102,7 @@ class Precedents:
         if self._current:
             return
         self._current = True
+        self._asked, self._keys = 0, None
         indexed = self._cache.indexed()
         plans = self._store.ids()
         for plan in indexed.keys() - set(plans) if self._writable else ():

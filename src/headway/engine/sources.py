@@ -59,6 +59,8 @@ class Sources:
         self._made = {path.rstrip("/") for path in made}
         self._folders = tuple(path for path in made if path.endswith("/"))
         self._digests: dict[str, str] = {}
+        self.forgotten = 0
+        """How often anything had to be looked at anew: as long as this stays, so does what `look` says."""
         self._words: dict[str, list[str]] = {}
         self._there: dict[str, bool] = {}
 
@@ -116,12 +118,14 @@ class Sources:
     def forget(self, paths: Iterable[str]) -> None:
         """Look at these files anew when they are next asked about."""
         for path in paths:
-            self._digests.pop(path, None)
             self._there.pop(path, None)
+            if self._digests.pop(path, None) is not None:
+                self.forgotten += 1
 
     def forget_all(self) -> None:
         """Look at everything anew."""
         self._digests.clear()
+        self.forgotten += 1
         self._there.clear()
 
     def forget_words(self) -> None:

@@ -157,17 +157,22 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
     found: set[str] = set()
     touched = _with_folders(changed)
-    apart_from = touched.keys().isdisjoint
     known: set[str] = set()
+    by_templates: dict[tuple[str, ...], list[str]] = {}
     for artifact_id, done in state.completed.items():
         fp = done.fp
-        paths = [output.path.rstrip("/") for output in done.outputs]
-        if fp.sources or fp.before or fp.templates:
-            paths += (*fp.sources, *fp.before)
-            paths += (path for label in fp.templates for path in (label, label.partition(": ")[2]))
-        if not apart_from(paths):
+        hit = [path for output in done.outputs if (path := output.path.rstrip("/")) in touched]
+        if fp.sources or fp.before:
+            hit += [path for path in (*fp.sources, *fp.before) if path in touched]
+        if fp.templates:  # many artifacts have the same
+            labels = tuple(fp.templates)
+            if labels not in by_templates:
+                paths = (path for label in labels for path in (label, label.partition(": ")[2]))
+                by_templates[labels] = [path for path in paths if path in touched]
+            hit += by_templates[labels]
+        if hit:
             found.add(artifact_id)
-            known.update(*(touched[path] for path in paths if path in touched))
+            known.update(*[touched[path] for path in hit])
     return found if known.issuperset(changed) else None
 
 
@@ -176,9 +181,11 @@ def _with_folders(paths: Iterable[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in paths:
         place = path
-        while place.strip("/"):
-            found.setdefault(place, set()).add(path)
-            place = os.path.dirname(place)
+        while place:
+            if place not in found:
+                found[place] = set()
+            found[place].add(path)
+            place = place.rpartition("/")[0].rstrip("/")
     return found
 
 

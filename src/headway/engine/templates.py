@@ -19,9 +19,11 @@ from headway.core.plan import ArtifactSpec
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from jinja2.sandbox import ImmutableSandboxedEnvironment  # costs more to import than most runs take
 
     from headway.engine.recipes.base import Job
+    from headway.engine.sources import Sources
 
 LARGEST = 4 * 1024 * 1024
 """The most bytes of one prompt."""
@@ -74,20 +76,30 @@ def _read(path: str) -> tuple[str, str]:
         return "", f"is not UTF-8 text (byte {error.start})"
 
 
-class _Set(NamedTuple):
-    """The templates of an artifact: their names by path, what the files were, and the same by name."""
+class _Set:
+    """The templates of artifacts that have the same: their names by path, what the files were, and the same by name.
 
-    files: dict[str, str]
-    looked: tuple[tuple[str, str], ...]
-    digests: dict[str, str]
+    What follows from that is found out once: why no prompt can be made of them, and what Jinja2 made of each.
+    """
+
+    __slots__ = ("as_of", "compiled", "digests", "files", "looked", "problem")
+
+    def __init__(self, files: dict[str, str], looked: dict[str, str], digests: dict[str, str]) -> None:
+        self.files = files
+        self.looked = looked
+        self.digests = digests
+        self.problem: str | None = None
+        self.compiled: dict[str, Template] = {}
+        self.as_of = -1
 
 
 class Templates:
-    """The templates of one project. `look` gives the digest of a file, "" for none."""
+    """The templates of one project. `sources` know the digests of its files."""
 
-    def __init__(self, root: str, look: Callable[[str], str]) -> None:
+    def __init__(self, root: str, sources: Sources) -> None:
         self._root = root
-        self._look = look
+        self._sources = sources
+        self._look = sources.look
         self._texts: dict[tuple[str, str], str] = {}
         self._unreadable: dict[tuple[str, str], str] = {}
         self._parsed: dict[tuple[str, str], str] = {}
@@ -105,40 +117,52 @@ class Templates:
         return self._set(spec).digests
 
     def _set(self, spec: ArtifactSpec) -> _Set:
-        """Walked once for all artifacts that have the same templates, and again when one of the files has changed."""
+        """Walked once for all artifacts that have the same templates, and again when one of the files has changed.
+
+        Nobody looks at the files as long as nothing was forgotten of any.
+        """
+        now = self._sources.forgotten
         key = tuple(spec.templates.items())
         known = self._sets.get(key)
-        if known is None or any(self._look(path) != digest for path, digest in known.looked):
-            known = self._sets[key] = self._walk(spec)
+        if known is None or known.as_of != now:
+            if known is None or any(self._look(path) != digest for path, digest in known.looked.items()):
+                known = self._sets[key] = self._walk(spec)
+            known.as_of = now
         return known
 
     def _walk(self, spec: ArtifactSpec) -> _Set:
         found = {path: f"{role}: {path}" for role, path in reversed(spec.templates.items())}
         queue = list(found)
+        looked: dict[str, str] = {}
         for path in queue:
-            for name in _NAMES.findall(self._text(path)) if self._look(path) else ():
+            looked[path] = digest = self._look(path)
+            for name in _NAMES.findall(self._text(path, digest)) if digest else ():
                 inner = normalise(name)
                 if inner not in found:
                     found[inner] = inner
                     queue.append(inner)
         self._named.update(found)
-        looked = {path: self._look(path) for path in found}
         digests = {label: looked[path] for path, label in sorted(found.items(), key=lambda f: f[1])}
-        return _Set(found, tuple(looked.items()), digests)
+        return _Set(found, looked, digests)
 
     def problem(self, spec: ArtifactSpec) -> str:
         """Why its prompt cannot be made, as far as the templates alone tell; or ""."""
-        for path in self.files(spec):
-            digest = self._look(path)
+        known = self._set(spec)
+        if known.problem is None:
+            known.problem = self._problem_of(known)
+        return known.problem
+
+    def _problem_of(self, known: _Set) -> str:
+        for path, digest in known.looked.items():
             if not digest:
                 return f"Its template {path} does not exist"
             if why := output_problem(path):
                 return f"Its template {path} {why}"
-            self._text(path)
+            self._text(path, digest)
             if why := self._unreadable[path, digest]:
                 return f"Its template {path} {why}"
             if (path, digest) not in self._parsed:
-                self._parsed[path, digest] = self._syntax(path)
+                self._parsed[path, digest] = self._syntax(path, digest)
             if self._parsed[path, digest]:
                 return self._parsed[path, digest]
         return ""
@@ -146,13 +170,13 @@ class Templates:
     def render(self, job: Job) -> Rendered:
         """The prompt of one attempt."""
         context = context_of(job)
-        environment = self._jinja()
+        compiled = self._set(job.spec).compiled
         parts: dict[str, str] = {}
         for role, path in job.spec.templates.items():
             try:
-                template = environment.get_template(path)
-                if type(template.globals) is not dict:  # it is copied for every prompt, and a ChainMap takes longer
-                    template.globals = dict(template.globals)
+                template = compiled.get(path)
+                if template is None:
+                    template = compiled[path] = self._compiled(path)
                 parts[role] = template.render(context)
             except Exception as error:
                 told = _why(error, path, context, job)
@@ -164,19 +188,25 @@ class Templates:
             raise _broken(f"the prompt has {len(text)} characters, at most {LARGEST}", "template.long")
         return Rendered(text, parts)
 
-    def _text(self, path: str) -> str:
-        key = (path, self._look(path))
+    def _compiled(self, path: str) -> Template:
+        template = self._jinja().get_template(path)
+        if type(template.globals) is not dict:  # it is copied for every prompt, and a ChainMap takes longer
+            template.globals = dict(template.globals)
+        return template
+
+    def _text(self, path: str, digest: str) -> str:
+        key = (path, digest)
         if key not in self._texts:
             self._texts[key], self._unreadable[key] = _read(os.path.join(self._root, path))
         return self._texts[key]
 
-    def _syntax(self, path: str) -> str:
+    def _syntax(self, path: str, digest: str) -> str:
         if not _has_jinja():  # the plan grew to it while it ran
             return "Its templates need an extra: pip install 'headway[templates]'"
         from jinja2 import TemplateSyntaxError
 
         try:
-            self._jinja().parse(self._text(path), name=path)
+            self._jinja().parse(self._text(path, digest), name=path)
         except TemplateSyntaxError as error:
             return f"Its template {path} does not parse: line {error.lineno}: {error.message}; mend {path}"
         return ""
@@ -199,7 +229,7 @@ class Templates:
             digest = self._look(path)
             if not digest or output_problem(path) or path not in self._named:
                 return None  # what nobody names is in no fingerprint
-            return self._text(path), path, lambda: self._look(path) == digest
+            return self._text(path, digest), path, lambda: self._look(path) == digest
 
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, loader=FunctionLoader(load)

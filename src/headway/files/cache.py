@@ -96,6 +96,10 @@ class Cache:
             Made(*row) for row in self._rows("SELECT key, plan, seq FROM made WHERE key = ? ORDER BY seq DESC", key)
         ]
 
+    def keys(self) -> set[str]:
+        """The keys of all earlier completions."""
+        return {key for (key,) in self._rows("SELECT DISTINCT key FROM made")}
+
     def any_made(self) -> bool:
         """Whether there is any earlier completion."""
         return bool(self._rows("SELECT 1 FROM made LIMIT 1"))

@@ -181,9 +181,9 @@ class FileLedger:
         for data in self._all_lines(first):
             if first > 1 and before(data, first):
                 continue
-            if codec.seal(data) is None or heading(data)[0] <= newest:
+            if codec.seal(data) is None or (number := heading(data)[0]) <= newest:
                 continue
-            newest = heading(data)[0]
+            newest = number
             if last is not None and newest > last:
                 return
             if newest >= first:

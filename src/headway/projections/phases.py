@@ -79,10 +79,11 @@ def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[st
     attempts: list[dict[str, Any]] = []
     tried: tuple[ArtifactSpec, Completion | Failure] | None = None
     for spec in instances(state, unit, phase):
-        attempts += [_entry(spec, attempt) for attempt in state.past.get(spec.id, ())]
+        names = {path: name for name, path in spec.outputs.items()}
+        attempts += [_entry(spec, names, attempt) for attempt in state.past.get(spec.id, ())]
         newest = _newest(state, spec)
         if newest is not None:
-            attempts.append(_entry(spec, newest))
+            attempts.append(_entry(spec, names, newest))
             tried = spec, newest
     if tried is None:
         return None
@@ -123,31 +124,29 @@ def _newest(state: State, spec: ArtifactSpec) -> Completion | Failure | None:
     return failure if failure.seq > done.seq else done
 
 
-def _entry(spec: ArtifactSpec, attempt: Attempt | Completion | Failure) -> dict[str, Any]:
-    ok, ran, error = True, "made", ""
+def _entry(spec: ArtifactSpec, names: dict[str, str], attempt: Attempt | Completion | Failure) -> dict[str, Any]:
+    """An attempt. `names`: what the spec calls its outputs, by path."""
+    ok, ran, error, prompt = True, "made", "", attempt.prompt
     if isinstance(attempt, Failure):
         ok, error, outputs = False, attempt.error, attempt.left
     else:
         ran, outputs = attempt.how, attempt.outputs
         if isinstance(attempt, Attempt):
             ok, error = attempt.ok, attempt.error
-    hashes: dict[str, str] = {}
-    if attempt.prompt:
-        hashes["prompt"] = attempt.prompt
+    hashes: dict[str, str] = {"prompt": prompt} if prompt else {}
     if attempt.stdout and spec.templates:
         hashes["response"] = attempt.stdout
     for output in outputs:
         if not output.path:
             hashes.setdefault("text", output.digest)
     artifacts = {name: f"{TEXTS}/{digest}" for name, digest in hashes.items()}
-    names = {path: name for name, path in spec.outputs.items()}
     for output in outputs:
-        if output.path:
-            name = names.get(output.path, output.path)
-            artifacts[name], hashes[name] = output.path, output.digest
+        if path := output.path:
+            name = names.get(path, path)
+            artifacts[name], hashes[name] = path, output.digest
     return {
         "artifact": spec.id,
-        "iteration": max(spec.iteration, 1),
+        "iteration": spec.iteration or 1,
         "status": "success" if ok else "fail",
         "timestamp": attempt.at,
         "seq": attempt.seq,
@@ -155,7 +154,7 @@ def _entry(spec: ArtifactSpec, attempt: Attempt | Completion | Failure) -> dict[
         "error": error or None,
         "artifacts": artifacts,
         "hashes": hashes,
-        "prompt_hash": attempt.prompt or None,
+        "prompt_hash": prompt or None,
     }
 
 
@@ -238,7 +237,8 @@ def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -
             if folder not in ready:
                 make_folders(disk, folder)
                 ready.add(folder)
-            write_file(disk, path, [msgspec.json.format(msgspec.json.encode(document), indent=2), b"\n"], durable=False)
+            text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+            write_file(disk, path, [text], durable=False)
         else:
             with suppress(FileNotFoundError):
                 os.remove(path)

@@ -31,7 +31,7 @@ def remember(state: State, artifact_id: str) -> None:
         return
     known = state.past.get(artifact_id, ())
     last = known[-1].seq if known else 0
-    done, failure = last_made(state, artifact_id), state.failed.get(artifact_id)
+    done, failure = last_made(state, artifact_id), state.failed.get(artifact_id) if state.failed else None
     new: list[Attempt] = []
     if done is not None and done.seq > last:
         new.append(
@@ -58,8 +58,10 @@ def remember(state: State, artifact_id: str) -> None:
                 stdout=failure.stdout,
             )
         )
+    if len(new) > 1:
+        new.sort(key=lambda attempt: attempt.seq)
     if new:
-        state.past[artifact_id] = (*known, *sorted(new, key=lambda attempt: attempt.seq))[-ATTEMPTS:]
+        state.past[artifact_id] = (*known, *new)[-ATTEMPTS:]
 
 
 def forget(state: State, artifact_id: str) -> None:
