@@ -292,12 +292,9 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     """The stats of these files, if each still is what it was when it was judged and has come to rest since."""
     observer = judge.observer
     rested = False
-    found = {}
-    waiting = list(files.items())
+    found = _undoubted(observer, files)
+    waiting = [(path, digest) for path, digest in files.items() if path not in found]
     for path, digest in waiting:
-        if (stat := _undoubted(observer, path, digest)) is not None:
-            found[path] = stat
-            continue
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
             return None
@@ -327,13 +324,18 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     return found
 
 
-def _undoubted(observer: Observer, path: str, digest: str) -> tuple[int, int, int, int] | None:
-    """The stat of a file that nothing casts doubt on, as most are; None if it has to be looked at."""
-    entry = observer.entries.get(path)
-    if entry is None or entry.digest[: len(digest)] != digest or not entry.sure():
-        return None
-    stat = stamp.stat_at(f"{observer.root}/{path}")
-    return stat if stat == entry.stat else None
+def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[int, int, int, int]]:
+    """The stats of those files that nothing casts doubt on, as most are; the others have to be looked at."""
+    entries, root = observer.entries, observer.root
+    return {
+        path: stat
+        for path, digest in files.items()
+        if (entry := entries.get(path)) is not None
+        and entry.digest.startswith(digest)
+        and entry.sure()
+        and (stat := stamp.stat_at(f"{root}/{path}")) is not None
+        and stat == entry.stat
+    }
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:

@@ -187,8 +187,7 @@ class DagFolder:
 
     def write_manifest(self, manifest: Manifest) -> int:
         """One artifact a line; its size."""
-        names, entries = _encode_lines(manifest.artifacts), _encode_lines(manifest.artifacts.values())
-        lines = map(b":".join, zip(names.splitlines(), entries.splitlines(), strict=True))
+        lines = [b"%s:%s" % (_encode(name), _encode(entry)) for name, entry in manifest.artifacts.items()]
         head = _encode({"version": manifest.version, "lastUpdated": manifest.last_updated})[:-1]
         data = b'%s,"artifacts":{\n%s\n}}\n' % (head, b",\n".join(lines))
         os.makedirs(os.path.dirname(self.manifest_path), exist_ok=True)
