@@ -27,16 +27,25 @@ def look_rarely() -> None:
 
 
 @contextmanager
-def still() -> Iterator[None]:
-    """Within, the collector does not look at all, and what came meanwhile is passed over until the command ends.
-
-    For a command that reads a plan before anything is made; `main` lets the collector see all of it again.
-    """
+def paused() -> Iterator[None]:
+    """Within, the collector does not look at all: for what is over in a moment, and leaves little behind."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def still() -> Iterator[None]:
+    """Within, the collector does not look at all, and what came meanwhile is passed over until the command ends.
+
+    For a command that reads a plan before anything is made; `main` lets the collector see all of it again.
+    """
+    with paused():
+        try:
+            yield
+        finally:
+            gc.freeze()

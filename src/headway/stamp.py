@@ -149,7 +149,11 @@ def changes(
         return None
     ledgers, lots, folders, folder_stats, absent, apart = stamp[2]
     files = {path: found for lot in lots for path, found in _opened(lot)}
-    changed = frozenset(path for path, known in files.items() if stat_at(f"{root}/{path}") != known)
+    folder = open_folder(root)
+    try:
+        changed = frozenset(path for path, known in files.items() if stat_at(path, folder) != known)
+    finally:
+        os.close(folder)
     if changed.intersection(apart):
         return None
     return changed, {
@@ -162,10 +166,15 @@ def changes(
     }
 
 
-def stat_at(path: str) -> "tuple[int, int, int, int] | None":
-    """What tells that a file was not touched; None if there is none."""
+def open_folder(path: str) -> int:
+    """A folder to find files from, which need not be one that may be listed; to be closed by the caller."""
+    return os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
+
+
+def stat_at(path: str, folder: "int | None" = None) -> "tuple[int, int, int, int] | None":
+    """What tells that a file was not touched; None if there is none. Many are found sooner from an open folder."""
     try:
-        found: tuple[int, int, int, int] = _stat_of(os.lstat(path))
+        found: tuple[int, int, int, int] = _stat_of(os.lstat(path, dir_fd=folder))
     except OSError:
         return None
     return found
@@ -201,7 +210,7 @@ def _stands(world: "tuple[Any, ...]", root: str = "") -> bool:
         return _same(lots, os.lstat) if len(lots) * LOT < MANY else _same_by_two(lots)
     from functools import partial  # as above
 
-    folder = os.open(root, os.O_RDONLY)
+    folder = open_folder(root)
     try:
         return _same(lots, partial(os.lstat, dir_fd=folder))
     finally:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
+from headway.calm import paused
 from headway.core.commands import ImportPlan
 from headway.core.decide import decide
 from headway.core.events import Event, Record
@@ -223,7 +224,8 @@ class PlanFolder:
             yield writer
             writer.sync()
             if show:
-                self.project(writer, seen)
+                with paused():
+                    self.project(writer, seen)
         finally:
             writer.close()
             self.blobs.close()

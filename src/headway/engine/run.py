@@ -50,6 +50,9 @@ SHOW_EVERY = 3.0
 SHOW_SHARE = 50
 """It goes on for so many times as long as that took before it asks again."""
 
+SHOWING = 10e-6
+"""About how long, in seconds, that takes for an artifact: how long a run goes on before it asks for the first time."""
+
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
@@ -96,7 +99,7 @@ class Run:
         self._loop = loop
         self._stop = stop
         self._show = show
-        self._show_at = time.monotonic() + SHOW_EVERY
+        self._show_at = time.monotonic() + max(SHOW_EVERY, SHOW_SHARE * SHOWING * len(judge.state.artifacts))
         self._boot = boot
         self._halt = Halt()
         self._running: dict[str, Task] = {}

@@ -299,12 +299,16 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     """The stats of these files, if each still is what it was when it was judged and has come to rest since."""
     observer = judge.observer
     rested = False
-    found = {}
-    waiting = list(files.items())
+    found: dict[str, tuple[int, int, int, int]] = {}
+    waiting: list[tuple[str, str]] = []
+
+    def add(more: Mapping[str, str]) -> None:
+        sure = _undoubted(observer, more)
+        found.update(sure)
+        waiting.extend((path, digest) for path, digest in more.items() if path not in sure)
+
+    add(files)
     for path, digest in waiting:
-        if (stat := _undoubted(observer, path, digest)) is not None:
-            found[path] = stat
-            continue
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
             return None
@@ -312,7 +316,7 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
             inside = list(observer.tree(path))
             if hashlib.sha256(manifest_of(inside)).hexdigest() != seen.digest:
                 return None
-            waiting += [(f"{path}/{name}", inner.digest) for name, inner in inside]
+            add({f"{path}/{name}": inner.digest for name, inner in inside})
             continue
         entry = observer.entries.get(path)
         if entry is None:
@@ -334,13 +338,20 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
     return found
 
 
-def _undoubted(observer: Observer, path: str, digest: str) -> tuple[int, int, int, int] | None:
-    """The stat of a file that nothing casts doubt on, as most are; None if it has to be looked at."""
-    entry = observer.entries.get(path)
-    if entry is None or entry.digest[: len(digest)] != digest or not entry.sure():
-        return None
-    stat = stamp.stat_at(f"{observer.root}/{path}")
-    return stat if stat == entry.stat else None
+def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[int, int, int, int]]:
+    """The stats of those files that nothing casts doubt on, as most are; the others have to be looked at."""
+    found: dict[str, tuple[int, int, int, int]] = {}
+    folder = stamp.open_folder(observer.root)
+    try:
+        for path, digest in files.items():
+            entry = observer.entries.get(path)
+            if entry is not None and entry.digest.startswith(digest) and entry.sure():
+                stat = stamp.stat_at(path, folder)
+                if stat is not None and stat == entry.stat:
+                    found[path] = stat
+    finally:
+        os.close(folder)
+    return found
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:

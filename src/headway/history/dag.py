@@ -226,7 +226,7 @@ class Dag:
     def _edges_by_log(self, goal: GoalDetail) -> tuple[list[Edge], list[Edge]]:
         """As `changed_edges` for a goal whose file is lost: the log knows what it had."""
         mine = {i: e for i, e in self.folder.read_edges().items() if e.goal_id == goal.id and e.type != "temporal"}
-        wanted = {edge.id: edge for edge in edges_of(goal)}
+        wanted = edges_of(goal)
         return [e for i, e in wanted.items() if i not in mine], [e for i, e in mine.items() if i not in wanted]
 
     def _record_crash(self, index: OpenIndex, plan_id: str, edges: list[Edge]) -> None:
@@ -449,7 +449,7 @@ class Dag:
             if goal.id not in unreadable or not os.path.exists(self.folder.goal_path(goal.id)):
                 self._write_goal(goal, None)
             edges += place(index.goals, entry_of(goal, gone=goal.id in orphans))
-            edges += {edge.id: edge for edge in edges_of(goal)}.values()
+            edges += edges_of(goal).values()
             recent = newest([*recent, *recent_of(goal)])
             if not goal.open_run or goal.crash_recovery:
                 self.folder.unmark(goal.id)

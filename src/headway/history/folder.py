@@ -24,7 +24,8 @@ from headway.ledger.lock import FileLock
 PATIENCE = 30.0
 """How long, in seconds, a writer waits for others that write to the same history."""
 
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+_encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 _index = msgspec.json.Decoder(DagIndex).decode
 _goal = msgspec.json.Decoder(GoalDetail).decode
 _edge = msgspec.json.Decoder(Edge).decode
@@ -133,7 +134,8 @@ class DagFolder:
         fd = os.open(self.edges_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             end, there = self._tail(fd, known)
-            data = b"".join(_encode(edge) + b"\n" for edge in edges if there.get(edge.id) is not edge.gone)
+            new = [edge for edge in edges if there.get(edge.id) is not edge.gone] if there else edges
+            data = _encode_lines(new)
             written = 0
             while written < len(data):
                 written += os.pwrite(fd, data[written:], end + written)
@@ -170,7 +172,7 @@ class DagFolder:
 
     def write_edges(self, edges: Iterable[Edge]) -> int:
         """The whole log anew; its size."""
-        data = b"".join(_encode(edge) + b"\n" for edge in edges)
+        data = _encode_lines(edges)
         self._write(self.edges_path, data)
         return len(data)
 
@@ -270,7 +272,8 @@ def in_lines(value: msgspec.Struct, field: str, items: Sequence[msgspec.Struct])
     """A document whose one long list stands last, an item a line."""
     head = msgspec.structs.replace(value, **{field: []})
     plain = {key: item for key, item in msgspec.to_builtins(head).items() if key != field}
-    return b'%s,"%s":[\n%s\n]}\n' % (_encode(plain)[:-1], field.encode(), b",\n".join(map(_encode, items)))
+    lines = _encode_lines(items)[:-1].replace(b"\n", b",\n")
+    return b'%s,"%s":[\n%s\n]}\n' % (_encode(plain)[:-1], field.encode(), lines)
 
 
 def _parsed(line: bytes) -> Edge:

@@ -5,7 +5,7 @@ Knows states and shapes; files only through what it is given to ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 
@@ -108,9 +108,9 @@ class Projector:
     def _tasks(self, state: State, known: dict[str, Task], *, crashed: bool) -> list[Task]:
         status = statuses(state)
         tasks = [_task(state, spec, status[a], crashed=crashed) for a, spec in state.artifacts.items()]
-        sources = [task for task in tasks if task.produces and any(p.endswith(".py") for p in task.produces)]
+        sources = {task.id: task for task in tasks for path in task.produces if path.endswith(".py")}
         new = []
-        for task in sources:
+        for task in sources.values():
             old = known.get(task.id)
             if old is not None and old.content_hash == task.content_hash and old.imports is not None:
                 task.imports = old.imports
@@ -173,10 +173,13 @@ def _task(state: State, spec: ArtifactSpec, status: ArtifactStatus, *, crashed: 
         description=spec.description,
         contract=spec.contract,
         category=spec.domain_type or spec.milestone,
-        sources=[s for s in spec.sources if not s.startswith(".headway/")] if spec.sources else [],
-        skipped=skip is not None,
-        error=failure.error if failure is not None else "",
     )
+    if spec.sources:
+        task.sources = [s for s in spec.sources if not s.startswith(".headway/")]
+    if skip is not None:
+        task.skipped = True
+    if failure is not None:
+        task.error = failure.error
     if done is not None:
         outputs = done.outputs
         task.produces = [output.path or f"{state.plan_id}:{artifact_id}#text" for output in outputs]
@@ -207,18 +210,24 @@ def _type_of(output: Output) -> str:
 # Edges.
 
 
-def edges_of(goal: GoalDetail) -> Iterator[Edge]:
-    """The edges that a goal brings: what depends on what, what produces what, what is integrated with what."""
-    own = {task.id for task in goal.tasks}
-    for task in goal.tasks:
-        yield from _edges_of_task(goal, task, own)
+def nodes_of(goal: GoalDetail) -> dict[str, str]:
+    """The nodes of a goal's own tasks, by their ids; any other name is a node's already."""
+    return {task.id: task_id(goal.id, task.id) for task in goal.tasks}
 
 
-def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge]:
-    goal_id, begun = goal.id, goal.created_at
-    node, ts = task_id(goal_id, task.id), task.completed_at or begun
-    for required in task.requires:
-        yield _edge("dependency", task_id(goal_id, required) if required in own else required, node, begun, goal_id)
+def edges_of(goal: GoalDetail, tasks: Iterable[Task] | None = None) -> dict[str, Edge]:
+    """The edges that a goal brings, or some of its tasks, by id: what depends on what, what produces what, what is
+    integrated with what."""
+    own = nodes_of(goal)
+    some = goal.tasks if tasks is None else tasks
+    return {edge.id: edge for task in some for edge in _edges_of_task(goal, task, own)}
+
+
+def _edges_of_task(goal: GoalDetail, task: Task, own: Mapping[str, str]) -> Iterator[Edge]:
+    goal_id, begun, node = goal.id, goal.created_at, own[task.id]
+    ts = task.completed_at or begun
+    for name in task.requires:
+        yield _edge("dependency", own.get(name, name), node, begun, goal_id)
     for path in task.sources:
         yield _edge("dependency", path, node, begun, goal_id)
     for path in task.produces:
@@ -229,27 +238,19 @@ def _edges_of_task(goal: GoalDetail, task: Task, own: set[str]) -> Iterator[Edge
                 yield _integration("import", path, target, ts, goal_id, verified=True)
     for kind, names in task.integrates.items():
         for name in names:
-            source = task_id(goal_id, name) if name in own else name
-            yield _integration(kind, source, node, ts, goal_id, verified=task.verified)
+            yield _integration(kind, own.get(name, name), node, ts, goal_id, verified=task.verified)
 
 
 def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge], list[Edge]]:
     """Edges that came and edges that went. Tasks that are as they were are not looked into."""
-    was = {task.id: task for task in before.tasks} if before is not None else {}
-    own_before, own_now = set(was), {task.id for task in now.tasks}
-    same_names = own_before == own_now
-    came: dict[str, Edge] = {}
-    went: dict[str, Edge] = {}
-    for task in now.tasks:
-        old = was.pop(task.id, None)
-        if old is not None and same_names and _ties(old) == _ties(task):
-            continue
-        for edge in _edges_of_task(now, task, own_now):
-            came[edge.id] = edge
-        if old is not None and before is not None:
-            went.update((edge.id, edge) for edge in _edges_of_task(before, old, own_before))
-    for old in was.values():
-        went.update((edge.id, edge) for edge in _edges_of_task(before, old, own_before) if before is not None)  # type: ignore[arg-type]  # `was` is empty then
+    if before is None:
+        return list(edges_of(now).values()), []
+    was, names = {task.id: task for task in before.tasks}, {task.id for task in now.tasks}
+    same_names = was.keys() == names
+    changed = [task for task in now.tasks if not same_names or _ties(was[task.id]) != _ties(task)]
+    left = [was[task.id] for task in changed if task.id in was]
+    left += [task for task in before.tasks if task.id not in names]
+    came, went = edges_of(now, changed), edges_of(before, left)
     return [e for i, e in came.items() if i not in went], [e for i, e in went.items() if i not in came]
 
 
@@ -262,10 +263,14 @@ def temporal_edge(earlier: str, later: str, ts: str) -> Edge:
     return _edge("temporal", earlier, later, ts, later)
 
 
+_EDGE_ID = blake2b(digest_size=8)
+"""Copied for every edge: that is quicker than making one."""
+
+
 def _edge(type_: EdgeType, source: str, target: str, ts: str, goal: str, kind: str = "") -> Edge:
-    name = f"{type_}\0{kind}\0{source}\0{target}\0{goal}".encode("utf-8", "surrogatepass")
-    edge_id = blake2b(name, digest_size=8).hexdigest()
-    return Edge(id=edge_id, source=source, target=target, type=type_, ts=ts, kind=kind, goal_id=goal)
+    edge_id = _EDGE_ID.copy()
+    edge_id.update(f"{type_}\0{kind}\0{source}\0{target}\0{goal}".encode("utf-8", "surrogatepass"))
+    return Edge(id=edge_id.hexdigest(), source=source, target=target, type=type_, ts=ts, kind=kind, goal_id=goal)
 
 
 def _integration(kind: str, source: str, target: str, ts: str, goal: str, *, verified: bool) -> Edge:
@@ -274,11 +279,13 @@ def _integration(kind: str, source: str, target: str, ts: str, goal: str, *, ver
     return edge
 
 
-def uses_of(goal: GoalDetail, task: Task, own: set[str]) -> list[str]:
-    """The nodes that a task builds on, of whatever kind."""
+def uses_of(task: Task, own: Mapping[str, str]) -> list[str]:
+    """The nodes that a task builds on, of whatever kind; `own` are those of its goal."""
     names = [*task.requires, *chain.from_iterable(task.integrates.values())] if task.integrates else task.requires
-    found = [task_id(goal.id, name) if name in own else name for name in names]
-    return [*found, *task.sources, *(task.imports or ())]
+    found = [own.get(name, name) for name in names]
+    if task.sources or task.imports:
+        found += (*task.sources, *(task.imports or ()))
+    return found
 
 
 # What it made.
@@ -289,8 +296,8 @@ def path_of(task: Task) -> str | None:
     return next((path for path in task.produces if not path.endswith("#text")), None)
 
 
-def manifest_of(goal: GoalDetail) -> Iterator[tuple[str, ManifestEntry]]:
-    """What a goal made, by node."""
+def manifest_of(goal: GoalDetail, own: Mapping[str, str]) -> Iterator[tuple[str, ManifestEntry]]:
+    """What a goal made, by node; `own` are those of its tasks."""
     for task in goal.tasks:
         for path, found in zip(task.produces, task.hashes or [task.content_hash or ""], strict=False):
             yield (
@@ -303,7 +310,7 @@ def manifest_of(goal: GoalDetail) -> Iterator[tuple[str, ManifestEntry]]:
                     content_hash=found,
                     last_modified=task.completed_at,
                     used_by=[],
-                    task=task_id(goal.id, task.id),
+                    task=own[task.id],
                     goals=[goal.id],
                 ),
             )

@@ -44,7 +44,7 @@ def graph_of(goals: Iterable[GoalDetail], *, project_id: str = "") -> ProjectDag
                 known = dag.artifacts.get(path)
                 if known is None or known.completed_at <= task.completed_at:
                     dag.artifacts[path] = _artifact_node(goal, task, path, project_id)
-        dag.edges += {edge.id: edge for edge in edges_of(goal)}.values()
+        dag.edges += edges_of(goal).values()
         if goal.created_at:
             if before:
                 edge = temporal_edge(before, goal.id, goal.created_at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from headway.history.goals import manifest_of, uses_of
+from headway.history.goals import manifest_of, nodes_of, uses_of
 from headway.history.shapes import VERSION, DagIndex, GoalDetail, Manifest, ManifestEntry, task_id
 
 
@@ -27,14 +27,14 @@ def affected(known: Manifest, index: DagIndex) -> set[str]:
 def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[str], *, last_updated: str) -> Manifest:
     """A manifest in which the stale goals are as `details` have them now, and the others as they were."""
     artifacts: dict[str, ManifestEntry] = {}
-    users: dict[str, set[str]] = defaultdict(set)
+    kept: dict[str, list[str]] = {}
     for name, entry in known.artifacts.items():
-        users[name] = {user for user in entry.used_by if user.partition(":")[0] not in stale}
+        kept[name] = [user for user in entry.used_by if user.partition(":")[0] not in stale]
         if stale.isdisjoint(entry.goals):
             artifacts[name] = entry
-    goals = list(details)
-    for goal in goals:
-        for name, entry in manifest_of(goal):
+    goals = {goal.id: (goal, nodes_of(goal)) for goal in details}
+    for goal, own in goals.values():
+        for name, entry in manifest_of(goal, own):
             other = artifacts.get(name)
             if other is None:
                 artifacts[name] = entry
@@ -42,18 +42,15 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
             newest = entry if entry.last_modified >= other.last_modified else other
             newest.goals = sorted({*other.goals, goal.id})
             artifacts[name] = newest
-    made: dict[str, list[str]] = {}
-    for name, entry in artifacts.items():
-        made.setdefault(entry.task, []).append(name)
-    for goal in goals:
-        own = {task.id for task in goal.tasks}
+    users: dict[str, list[str]] = defaultdict(list)
+    for goal, own in goals.values():
         for task in goal.tasks:
-            user = task_id(goal.id, task.id)
-            for used in uses_of(goal, task, own):
-                for name in made.get(used, (used,)):
-                    users[name].add(user)
-    for name, entry in artifacts.items():
-        entry.used_by = sorted(users.get(name, ()))
+            for used in uses_of(task, own):
+                users[used].append(own[task.id])
+    makers = {entry.task for entry in artifacts.values()}
+    for name, entry in artifacts.items():  # whoever uses a task uses all that it made
+        direct = users.get(name, ()) if name not in makers else ()
+        entry.used_by = sorted({*kept.get(name, ()), *users.get(entry.task, ()), *direct})
     in_order = {name: artifacts[name] for name in sorted(artifacts)}
     return Manifest(version=VERSION, last_updated=last_updated, artifacts=in_order)
 
@@ -90,10 +87,10 @@ def _named(details: Iterable[GoalDetail], standing: Iterable[str]) -> set[str]:
     makers: dict[str, list[str]] = {}
     by_content: dict[tuple[str, str], list[str]] = {}
     for goal in details:
-        own = {task.id for task in goal.tasks}
+        own = nodes_of(goal)
         for task in goal.tasks:
-            node = task_id(goal.id, task.id)
-            names[node] = list(uses_of(goal, task, own))
+            node = own[task.id]
+            names[node] = uses_of(task, own)
             by_content.setdefault((goal.id, task.content_hash or ""), []).append(node)
             for path in task.produces:
                 makers.setdefault(path, []).append(node)

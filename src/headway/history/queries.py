@@ -17,7 +17,7 @@ from headway.core.state import Completion
 from headway.errors import HeadwayError, NotFound
 from headway.files.observe import Observer
 from headway.history.dag import Dag
-from headway.history.goals import uses_of
+from headway.history.goals import nodes_of, uses_of
 from headway.history.shapes import GoalDetail, Task, task_id
 
 UP, DOWN, BOTH = "up", "down", "both"
@@ -122,12 +122,15 @@ class Graph:
     def below(self, start: Place) -> list[str]:
         """Everything that a task rests on, directly or not, nearest first; files outside of all goals included."""
         makers = self._makers()
+        nodes: dict[str, dict[str, str]] = {}
         seen = {start.node}
         found: list[str] = []
         queue = [start]
         for place in queue:
-            own = {task.id for task in place.goal.tasks}
-            for used in uses_of(place.goal, place.task, own):
+            own = nodes.get(place.goal.id)
+            if own is None:
+                own = nodes[place.goal.id] = nodes_of(place.goal)
+            for used in uses_of(place.task, own):
                 below = self.place(used) or makers.get(used)
                 node = below.node if below is not None else used
                 if node not in seen:
@@ -141,10 +144,10 @@ class Graph:
         users: dict[str, list[Place]] = {}
         for goal in self.dag.goals():
             self.goals[goal.id] = goal
-            own = {task.id for task in goal.tasks}
+            own = nodes_of(goal)
             for task in goal.tasks:
                 place = Place(goal, task)
-                for used in dict.fromkeys(uses_of(goal, task, own)):
+                for used in dict.fromkeys(uses_of(task, own)):
                     users.setdefault(used, []).append(place)
         return users
 

@@ -135,7 +135,8 @@ def run(args: Any, screen: Screen) -> int:
             ),
         )
     result.gone[:0] = [spec.id for spec in meant.removed]
-    screen.answer(result.to_dict())
+    if screen.as_json:
+        screen.answer(result.to_dict())
     if args.plan_id and not args.plan and (file := work.changed_file(meant.plan_id)):
         screen.note(f"{file} has changed since it was taken in. Next: headway run --plan {shlex.quote(file)}")
     return result.exit_code
