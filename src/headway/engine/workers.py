@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from headway.core.plan import ArtifactSpec
 from headway.engine.making import Outcome, Task
@@ -38,12 +38,14 @@ class Workers:
     def __init__(
         self,
         count: int,
-        make: Callable[[Task], Outcome],
+        make: Callable[[Iterable[Task]], list[Outcome]],
         *,
         light: bool = True,
         took: Callable[[str], int | None] = lambda _: None,
     ) -> None:
-        """`light`: whether there may be light tasks at all; `took`: how many ms an artifact took when last made."""
+        """`make`: makes tasks one after the other, up to the first that fails. `light`: whether there may be light
+        tasks at all; `took`: how many ms an artifact took when last made.
+        """
         self._count = count
         self._make = make
         self._busy = 0
@@ -152,20 +154,17 @@ class Workers:
     def _work(self) -> None:
         while (given := self._tasks.get()) is not None:
             is_light, task = given
-            found = [self._made(task)]
-            end = time.monotonic() + LIGHT_FOR
-            while is_light and found[-1].ok and time.monotonic() < end and (more := self._next_light()) is not None:
-                found.append(self._made(more))
-            self._outcomes.put((is_light, found))
+            self._outcomes.put((is_light, self._make(self._with_others(task) if is_light else (task,))))
+
+    def _with_others(self, task: Task | None) -> Iterator[Task]:
+        """A light task and those behind it, until it is time to tell of them."""
+        end = time.monotonic() + LIGHT_FOR
+        while task is not None:
+            yield task
+            task = self._next_light() if time.monotonic() < end else None
 
     def _next_light(self) -> Task | None:
         try:
             return self._light.popleft()
         except IndexError:
             return None
-
-    def _made(self, task: Task) -> Outcome:
-        try:
-            return self._make(task)
-        except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
-            return Outcome(task.job.spec.id, False, (), "bug", f"{type(error).__name__}: {error}")

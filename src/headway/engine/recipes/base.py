@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from headway.core.plan import ArtifactSpec
 
@@ -46,18 +47,19 @@ class Kept:
 class Input:
     """What a recipe gets of a requirement: path-like, and readable."""
 
-    __slots__ = ("_names", "_paths", "_read", "_root")
+    __slots__ = ("_names", "_paths", "_prefix", "_read")
 
     def __init__(
         self,
-        root: str,
+        prefix: str,
         paths: tuple[str, ...],
         names: Mapping[str, str] | None = None,
-        *,
         read: Callable[[], bytes] | None = None,
     ) -> None:
-        """`read`: how to get at its bytes, where they are not what its first path holds."""
-        self._root = root
+        """`prefix`: what makes full paths of its paths. `read`: how to get at its bytes, where they are not what its
+        first path holds.
+        """
+        self._prefix = prefix
         self._paths = paths
         self._names = names or {}
         self._read = read
@@ -65,7 +67,7 @@ class Input:
     def __fspath__(self) -> str:
         if not self._paths:
             raise TypeError("this requirement has no file; use .text()")
-        return os.path.join(self._root, self._paths[0])
+        return self._prefix + self._paths[0]
 
     def __str__(self) -> str:
         return self.__fspath__() if self._paths else self.text()
@@ -73,7 +75,7 @@ class Input:
     @property
     def paths(self) -> list[str]:
         """All files that the requirement produces."""
-        return [os.path.join(self._root, path) for path in self._paths]
+        return [self._prefix + path for path in self._paths]
 
     @property
     def relative(self) -> tuple[str, ...]:
@@ -85,7 +87,7 @@ class Input:
         path = self._names[name]
         if path not in self._paths:
             raise KeyError(name)
-        with open(os.path.join(self._root, path), encoding="utf-8") as file:
+        with open(self._prefix + path, encoding="utf-8") as file:
             return file.read()
 
     def __getitem__(self, name: str) -> str:
@@ -106,8 +108,6 @@ class Input:
 
     def json(self, kind: Any = None) -> Any:
         """The same as JSON, checked against a type if one is given."""
-        import msgspec
-
         data = self.bytes()
         if kind is None:
             return msgspec.json.decode(data)
@@ -150,7 +150,7 @@ class Surroundings(Mapping[str, str]):
         return len(self._all())
 
 
-class Job(NamedTuple):
+class Job(msgspec.Struct, frozen=True):
     """One attempt: everything that a recipe may use."""
 
     spec: ArtifactSpec
@@ -172,7 +172,7 @@ class Job(NamedTuple):
     responses: list[str] | None = None
 
 
-class Attempt(NamedTuple):
+class Attempt(msgspec.Struct):
     """What came of it: nothing wrong, or an error; what a function returned; what was printed."""
 
     ok: bool
