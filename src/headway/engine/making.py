@@ -324,11 +324,10 @@ class Workshop:
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
-        paths = tuple([output.path for output in outputs if output.path])
-        if paths or not outputs:
-            return Input(self._prefix, paths, names)
+        if not outputs or outputs[0].path:
+            return Input(self._prefix, outputs, names)
         text, digest = self.outputs.text, outputs[0].digest
-        return Input(self._prefix, (self._as_file(digest),), read=lambda: text(digest))
+        return Input(self._prefix, (Output(self._as_file(digest), digest),), read=lambda: text(digest))
 
     def _as_file(self, digest: str, data: bytes | None = None) -> str:
         """A blob, whose bytes may be at hand, as a file that nobody changes: its path from the project."""

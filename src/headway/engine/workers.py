@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from headway.core.plan import ArtifactSpec
 from headway.engine.making import Outcome, Task
 
-LIGHT_AT_ONCE = 64
-"""So many light tasks are taken at once at most: what comes of them is recorded together."""
+LIGHT_AT_ONCE = 128
+"""So many light tasks are taken at once at most: more than a thread makes before it tells of them."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
 """A function is light after so many times in which it took no longer than this; a few that took longer are forgiven.
@@ -120,6 +120,8 @@ class Workers:
 
     def overdue(self) -> list[Task]:
         """Take back the light tasks that nobody has begun, if they wait for what is not light any more."""
+        if not self._late and all(self._quick.values()):
+            return []
         waiting = {task.job.spec.make for task in self._light.copy()}
         if self._late:  # whichever it is that takes so long
             self._quick.update(dict.fromkeys(waiting, 0))

@@ -100,12 +100,12 @@ class Blobs:
             if self._share < 0 or self._pid != os.getpid():
                 self._take_share()
             new = {n: data for n, data in zip(names, many, strict=True) if not self._is_sound(n, len(data))}
-            small = {name: data for name, data in new.items() if len(data) < LARGE}
-            if small:
-                self._write_packed(small)
-            for name in new.keys() - small.keys():
-                self._write_large(name, new[name])
-            self._sound.update(new)
+            for name in [name for name, data in new.items() if len(data) >= LARGE]:
+                self._write_large(name, new.pop(name))
+                self._sound.add(name)
+            if new:
+                self._write_packed(new)
+                self._sound.update(new)
         return names
 
     def sync(self) -> None:
@@ -239,9 +239,9 @@ class Blobs:
             raise _refused(error) from error
         for (name, data), entry in zip(many.items(), entries, strict=True):
             self._end += len(entry)
-            place = Place(self._pack, self._end - len(data) - 1, len(data))
-            self._note(name, place, newest=True)
-            self._written[name] = (place.offset, place.size)
+            start, size = self._end - len(data) - 1, len(data)
+            self._note(name, Place(self._pack, start, size), newest=True)
+            self._written[name] = (start, size)
         self._read_to[self._pack] = self._end
         self._dirty = True
         if len(self._written) >= max(INDEX_FROM, 2 * self._indexed):

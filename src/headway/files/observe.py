@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
 from headway.core.paths import is_glob
 
 RACY_NS = 20_000_000
@@ -32,7 +34,7 @@ class Stat(NamedTuple):
     inode: int
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A digest, the stat that it was taken at, and when."""
 
     stat: Stat

@@ -187,21 +187,15 @@ class Outputs:
 
     def keep(self, placed: Sequence[Placed]) -> list[Output]:
         """Take what was placed into blobs, all of it in one write."""
-        names = iter(self.blobs.put_all([one.data for one in placed if not self._is_too_large(one)]))
+        fits = [not one.path or len(one.data) <= self.largest for one in placed]
+        names = iter(self.blobs.put_all([one.data for one, fit in zip(placed, fits, strict=True) if fit]))
         outputs = []
-        for one in placed:
-            path, data = one.path, one.data
-            if self._is_too_large(one):
-                outputs.append(Output(path, hashlib.sha256(data).hexdigest(), len(data), "file"))
-                continue
-            digest = next(names)
-            outputs.append(Output(path, digest, len(data), "file" if path else "text"))
-            if one.found is not None:
-                self.observer.remember_written(path, digest, one.found, one.marked)
+        for one, fit in zip(placed, fits, strict=True):
+            digest = next(names) if fit else hashlib.sha256(one.data).hexdigest()
+            outputs.append(Output(one.path, digest, len(one.data), "file" if one.path else "text"))
+            if fit and one.found is not None:
+                self.observer.remember_written(one.path, digest, one.found, one.marked)
         return outputs
-
-    def _is_too_large(self, placed: Placed) -> bool:
-        return len(placed.data) > self.largest and bool(placed.path)
 
     def _place(self, path: str, data: bytes) -> Placed:
         """Write a file into a folder that is there."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from headway.core.plan import ArtifactSpec
+from headway.core.state import Output
 
 KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
@@ -47,45 +48,45 @@ class Kept:
 class Input:
     """What a recipe gets of a requirement: path-like, and readable."""
 
-    __slots__ = ("_names", "_paths", "_prefix", "_read")
+    __slots__ = ("_names", "_outputs", "_prefix", "_read")
 
     def __init__(
         self,
         prefix: str,
-        paths: tuple[str, ...],
+        outputs: tuple[Output, ...],
         names: Mapping[str, str] | None = None,
         read: Callable[[], bytes] | None = None,
     ) -> None:
-        """`prefix`: what makes full paths of its paths. `read`: how to get at its bytes, where they are not what its
-        first path holds.
+        """`prefix`: what makes full paths of theirs. `read`: how to get at its bytes, where they are not what its first
+        path holds.
         """
         self._prefix = prefix
-        self._paths = paths
+        self._outputs = outputs
         self._names = names or {}
         self._read = read
 
     def __fspath__(self) -> str:
-        if not self._paths:
+        if not self._outputs:
             raise TypeError("this requirement has no file; use .text()")
-        return self._prefix + self._paths[0]
+        return self._prefix + self._outputs[0].path
 
     def __str__(self) -> str:
-        return self.__fspath__() if self._paths else self.text()
+        return self.__fspath__() if self._outputs else self.text()
 
     @property
     def paths(self) -> list[str]:
         """All files that the requirement produces."""
-        return [self._prefix + path for path in self._paths]
+        return [self._prefix + output.path for output in self._outputs]
 
     @property
     def relative(self) -> tuple[str, ...]:
         """The same, as the project names them."""
-        return self._paths
+        return tuple([output.path for output in self._outputs])
 
     def named(self, name: str) -> str:
         """The text of the output that has this name."""
         path = self._names[name]
-        if path not in self._paths:
+        if path not in self.relative:
             raise KeyError(name)
         with open(self._prefix + path, encoding="utf-8") as file:
             return file.read()
@@ -97,7 +98,7 @@ class Input:
         """Its first output, or its text."""
         if self._read is not None:
             return self._read()
-        if not self._paths:
+        if not self._outputs:
             return b""
         with open(self, "rb") as file:
             return file.read()
