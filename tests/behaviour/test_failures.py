@@ -507,6 +507,28 @@ def test_a_disk_without_room_for_blobs_fails_the_artifact(tmp_path: Path) -> Non
     assert bench.run().did == {"made a", "made b", "made c"}
 
 
+class CrampedDisk(FullDisk):
+    """A disk on which only small blobs find room, whatever is written with them."""
+
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        self.full = len(data) > 10_000
+        return super().write(fd, data, offset)
+
+
+def test_what_was_made_beside_what_finds_no_room_is_kept(tmp_path: Path) -> None:
+    """Artifacts that are made in a row are written together, and yet each fails or is made by itself."""
+    bench = Bench(tmp_path / "p", disk=CrampedDisk())
+    names = [f"n{n}" for n in range(40)]
+    bench.plan("; ".join(names))
+    for name in names:
+        bench.makes(name, lambda ctx: ctx.id * (10_000 if ctx.id == "n30" else 3))
+    ran = bench.run(jobs=1)
+    assert list(ran.result.failed) == ["n30"]
+    assert set(ran.result.made) == set(names) - {"n30"}
+    done = bench.state().completed
+    assert {bench.blob(done[name].outputs[0].digest).decode() for name in done} == {name * 3 for name in done}
+
+
 class FullLedger(RealDisk):
     """A disk on which the ledger finds no room after some writes."""
 
@@ -542,7 +564,7 @@ def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monk
     """The error names the path."""
     from headway.files.outputs import Outputs
 
-    def place(self: Outputs, path: str, data: bytes) -> int:
+    def place(self: Outputs, path: str, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", path)
 
     bench.plan("a -> b")

@@ -146,7 +146,7 @@ def test_what_a_function_redirects_stays_where_it_redirects_it(bench: Bench) -> 
 
     bench.plan("a b")
     bench.makes("a", redirects)
-    bench.makes("b", lambda: str(redirected.wait(10)) and kept_prints(beside)[1].bytes("stdout"))
+    bench.makes("b", lambda: str(redirected.wait(10)) and kept_prints(None, beside)[1].bytes("stdout"))
     bench.run(jobs=2)
     assert caught.getvalue() == "caught\n"
     assert bench.blob(bench.state().completed["a"].stdout) == b"kept\n"
@@ -156,7 +156,7 @@ def test_what_a_function_redirects_stays_where_it_redirects_it(bench: Bench) -> 
 def test_what_is_printed_can_be_heard_at_once() -> None:
     """By whoever shows the last line of what runs."""
     heard: list[bytes] = []
-    _, prints = kept_prints(lambda: print("one"), heard.append)
+    _, prints = kept_prints(heard.append, print, "one")
     assert b"".join(heard) == prints.bytes("stdout") == b"one\n"
 
 

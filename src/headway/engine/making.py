@@ -1,20 +1,21 @@
 """One artifact, made once: prepare its inputs, run its recipe with retries, verify, take its outputs into blobs.
 
-Runs in a worker's thread. Knows nothing of ledgers and schedules: what it returns is recorded by the run.
+Runs in a worker's thread. Knows nothing of ledgers and schedules: what it returns is recorded by the run. What one
+thread makes in a row is taken into blobs in one write, before anybody is told of it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
@@ -23,7 +24,8 @@ from headway.disk import REAL, write_all, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job, Surroundings
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
-from headway.files.outputs import Outputs
+from headway.files.blobs import LARGE
+from headway.files.outputs import Outputs, Placed
 
 EVIDENCE = 4096
 """How much of what a check prints is recorded: this much of its end."""
@@ -33,8 +35,7 @@ SHOWN = 60
 """So many characters of the command that verifies name it."""
 
 
-@dataclass(slots=True)
-class Task:
+class Task(msgspec.Struct):
     """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins."""
 
     job: Job
@@ -46,8 +47,7 @@ class Task:
     replaces: bool = False
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """What came of it."""
 
     id: str
@@ -65,6 +65,53 @@ class Outcome:
     prompt: str = ""
 
 
+class Batch:
+    """What one thread makes in a row: folders are looked at once, and blobs are written once, for all of it."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+        self._folders: set[str] = set()
+        self._made: list[tuple[Outcome, list[Placed]]] = []
+        self._size = 0
+
+    def make_parents(self, path: str) -> None:
+        """The folders above an output are there."""
+        folder = path[: path.rfind("/", 0, -1) + 1]
+        if folder not in self._folders:
+            self._outputs.make_parents(path)
+            self._folders.add(folder)
+
+    def look_again(self) -> None:
+        """Somebody has cleared away."""
+        self._folders.clear()
+
+    def add(self, outcome: Outcome, placed: list[Placed]) -> None:
+        """These are its outputs once they are in blobs; many bytes are taken there at once."""
+        self._made.append((outcome, placed))
+        for one in placed:
+            self._size += len(one.data)
+        if self._size >= LARGE:
+            self.keep()
+
+    def keep(self) -> None:
+        """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
+        made, self._made, self._size = self._made, [], 0
+        try:
+            kept = iter(self._outputs.keep([one for _, placed in made for one in placed]))
+            for outcome, placed in made:
+                outcome.outputs = tuple([next(kept) for _ in placed])
+        except Exception:  # noqa: BLE001  # whatever it is, it is told below
+            for outcome, placed in made:
+                self._keep_alone(outcome, placed)
+
+    def _keep_alone(self, outcome: Outcome, placed: list[Placed]) -> None:
+        try:
+            outcome.outputs = tuple(self._outputs.keep(placed))
+        except Exception as error:  # noqa: BLE001  # said so with the artifact
+            _failed(outcome, *_problem(error))
+            outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
+
+
 class Workshop:
     """Makes artifacts in one project."""
 
@@ -72,16 +119,36 @@ class Workshop:
         self.root = root
         self._render = render
         self.outputs = outputs
+        self._prefix = os.path.join(root, "")
         self._texts = os.path.join(home, "texts")
         self._below = os.path.relpath(self._texts, root)
 
-    def make(self, task: Task) -> Outcome:
-        """All attempts of one artifact. Never raises: an engine's own error is the artifact's failure, said so."""
+    def make_all(self, tasks: Iterable[Task]) -> list[Outcome]:
+        """Make artifacts one after the other, up to the first that fails: what came of each.
+
+        Never raises: an engine's own error is the artifact's failure, said so.
+        """
+        batch, outcomes = Batch(self.outputs), []
+        for task in tasks:
+            try:
+                outcome = self.make(task, batch)
+            except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
+                outcome = Outcome(task.job.spec.id, False, (), *_bug(error))
+            outcomes.append(outcome)
+            if not outcome.ok:
+                break
+        batch.keep()
+        return outcomes
+
+    def make(self, task: Task, batch: Batch) -> Outcome:
+        """All attempts of one artifact."""
         began = time.monotonic()
         attempt = 0
         while True:
             attempt += 1
-            outcome = self._attempt(task)
+            outcome = self._attempt(task, batch)
+            if task.retry.attempts > 1:
+                batch.keep()  # if that fails, it is tried again as well
             passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
             final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
             if final or attempt >= task.retry.attempts or task.job.cancelled():
@@ -89,60 +156,66 @@ class Workshop:
             _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.cancelled)
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
+            batch.look_again()
         outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
         if not outcome.ok:
-            outcome.outputs = self._left(task.job.spec)
+            spec = task.job.spec
+            outcome.outputs = _left(self.outputs, (*spec.produces, *spec.modifies))
         return outcome
 
-    def _attempt(self, task: Task) -> Outcome:
+    def _attempt(self, task: Task, batch: Batch) -> Outcome:
         spec = task.job.spec
+        paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         try:
-            for path in (*spec.produces, *spec.modifies) if spec.produces or spec.modifies else ():
-                self.outputs.make_parents(path)
-            if not self.put_back(task.before):
+            for path in paths:
+                batch.make_parents(path)
+            if task.before and not self.put_back(task.before):
                 return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
             said = Outcome(spec.id, True)
             if spec.templates and self._render is not None:
-                task = dataclasses.replace(task, job=self._with_prompt(task.job))
+                task = replace(task, job=self._with_prompt(task.job))
                 said.prompt = os.path.basename(task.job.prompt_path)
             attempt = self._run(task)
             if task.job.responses:
-                attempt = attempt._replace(stdout="\n".join(task.job.responses).encode())
-            said.stdout, said.stderr = self._keep(attempt.stdout), self._keep(attempt.stderr)
+                attempt.stdout = "\n".join(task.job.responses).encode()
+            if attempt.stdout or attempt.stderr:
+                said.stdout, said.stderr = self._keep(attempt.stdout), self._keep(attempt.stderr)
             if spec.templates and said.stdout:
                 self._as_file(said.stdout)
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
             text, known = self._write(attempt.value, task.job)
-            missing = [p for p in (*spec.produces, *spec.modifies) if p not in known and not self._exists(p)]
+            missing = [path for path in paths if path not in known and not self._exists(path)]
             if missing and spec.optional:
                 missing = [p for p in missing if p not in spec.optional]
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
-            checked = self.verify(task.job)
+            checked = self.verify(task.job) if spec.verify else None
             if checked is not None and checked.code == "cancelled":
                 return _failed(said, "cancelled", checked.error)
             if checked is not None and not checked.ok:
                 said.stdout, said.stderr = self._keep(checked.stdout), self._keep(checked.stderr)
                 return _failed(said, "verify_failed", told(spec, checked))
+            placed: list[Placed] = []
             if checked is not None or len(known) != len(spec.produces) or spec.modifies:
-                outputs = self.outputs.capture((*spec.produces, *spec.modifies))
+                said.outputs = self.outputs.capture(paths) or (self.outputs.keep_text(text),)
             else:
-                outputs = tuple(known[path] for path in spec.produces)
-            said.outputs = outputs or (self.outputs.keep_text(text),)
+                placed = [known[path] for path in spec.produces] or [Placed("", text)]
             said.verified = checked is not None
             said.checks = self.checks(task.job) if spec.gates else ()
             if said.checks and task.job.cancelled():
                 return _failed(said, "cancelled", "The run stopped")
+            if placed:
+                batch.add(said, placed)
             return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
-                return Outcome(spec.id, False, (), error.error_code, error.in_one_line)
+                return Outcome(spec.id, False, (), *_problem(error))
             hint = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
             return Outcome(spec.id, False, (), error.error_code, error.message, stderr=hint)
         except OSError as error:
-            return Outcome(spec.id, False, (), "os", f"{error.strerror}: {error.filename}")
+            return Outcome(spec.id, False, (), *_problem(error))
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
 
@@ -153,7 +226,8 @@ class Workshop:
         data = rendered.text.encode()
         digest = self.outputs.blobs.put(data)
         path = self._as_file(digest, data)
-        return job._replace(
+        return replace(
+            job,
             prompt=rendered.text,
             prompts=rendered.parts,
             prompt_path=path,
@@ -164,8 +238,7 @@ class Workshop:
     def _run(self, task: Task) -> Attempt:
         spec = task.job.spec
         if task.job.function is not None:
-            from headway.engine.recipes.function import run_function
-
+            run_function, _ = _functions()
             return run_function(task.job, task.loop)
         return _command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
 
@@ -174,13 +247,12 @@ class Workshop:
         full = os.path.join(self.root, path)
         return bool(os.listdir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
 
-    def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Output]]:
+    def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Placed]]:
         """Put what a function returned where it belongs: the text of one without files, and what was written."""
         spec = job.spec
         if job.function is None:
             return (value if isinstance(value, bytes) and not spec.produces else b""), {}
-        from headway.engine.recipes.function import written
-
+        _, written = _functions()
         text, known = b"", {}
         for path, data in written(value, job).items():
             if not path:
@@ -188,7 +260,7 @@ class Workshop:
             elif isinstance(data, Path):
                 self._copy(data, path)
             else:
-                known[path] = self.outputs.put(path, data)
+                known[path] = self.outputs.place(path, data)
         return text, known
 
     def _copy(self, source: Path, path: str) -> None:
@@ -227,13 +299,6 @@ class Workshop:
     def _keep(self, data: bytes) -> str:
         return self.outputs.blobs.put(data) if data else ""
 
-    def _left(self, spec: ArtifactSpec) -> tuple[Output, ...]:
-        """What a failed attempt left at the output paths, so that it is never taken for an edit."""
-        try:
-            return self.outputs.left((*spec.produces, *spec.modifies))
-        except (HeadwayError, OSError):
-            return ()
-
     def inputs(
         self,
         spec: ArtifactSpec,
@@ -255,15 +320,14 @@ class Workshop:
                 }
             )
         found = {required: self.input(recorded(required)) for required in spec.requires}
-        return Inputs(found) if any(":" in required for required in spec.requires) else found
+        return Inputs(found) if ":" in "".join(spec.requires) else found
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
-        paths = tuple([output.path for output in outputs if output.path])
-        if paths or not outputs:
-            return Input(self.root, paths, names)
+        if not outputs or outputs[0].path:
+            return Input(self._prefix, outputs, names)
         text, digest = self.outputs.text, outputs[0].digest
-        return Input(self.root, (self._as_file(digest),), read=lambda: text(digest))
+        return Input(self._prefix, (Output(self._as_file(digest), digest),), read=lambda: text(digest))
 
     def _as_file(self, digest: str, data: bytes | None = None) -> str:
         """A blob, whose bytes may be at hand, as a file that nobody changes: its path from the project."""
@@ -274,6 +338,14 @@ class Workshop:
             write_file(REAL, path, [read(digest)], durable=False)
             os.chmod(path, 0o444)
         return os.path.join(self._below, digest)
+
+
+@cache
+def _functions() -> tuple[Callable[[Job, Any], Attempt], Callable[[Any, Job], dict[str, bytes | Path]]]:
+    """How a function is run, and what it returned is written: imported with the first one, not asked for each time."""
+    from headway.engine.recipes.function import run_function, written
+
+    return run_function, written
 
 
 def _command(job: Job, line: str, *, collect: bool = False) -> Attempt:
@@ -312,6 +384,27 @@ def told(spec: ArtifactSpec, checked: Attempt) -> str:
 def _failed(said: Outcome, code: str, error: str) -> Outcome:
     said.ok, said.code, said.error = False, code, error
     return said
+
+
+def _problem(error: BaseException) -> tuple[str, str]:
+    """The code and the words of a failure that is not the recipe's own."""
+    if isinstance(error, HeadwayError):
+        return error.error_code, error.in_one_line
+    if isinstance(error, OSError):
+        return "os", f"{error.strerror}: {error.filename}"
+    return _bug(error)
+
+
+def _bug(error: BaseException) -> tuple[str, str]:
+    return "bug", f"{type(error).__name__}: {error}"
+
+
+def _left(outputs: Outputs, paths: Iterable[str]) -> tuple[Output, ...]:
+    """What a failed attempt left at its output paths, so that it is never taken for an edit."""
+    try:
+        return outputs.left(paths)
+    except (HeadwayError, OSError):
+        return ()
 
 
 def _read(path: str) -> bytes:

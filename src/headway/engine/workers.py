@@ -12,13 +12,13 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from headway.core.plan import ArtifactSpec
 from headway.engine.making import Outcome, Task
 
-LIGHT_AT_ONCE = 64
-"""So many light tasks are taken at once at most: what comes of them is recorded together."""
+LIGHT_AT_ONCE = 128
+"""So many light tasks are taken at once at most: more than a thread makes before it tells of them."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
 """A function is light after so many times in which it took no longer than this; a few that took longer are forgiven.
@@ -38,12 +38,14 @@ class Workers:
     def __init__(
         self,
         count: int,
-        make: Callable[[Task], Outcome],
+        make: Callable[[Iterable[Task]], list[Outcome]],
         *,
         light: bool = True,
         took: Callable[[str], int | None] = lambda _: None,
     ) -> None:
-        """`light`: whether there may be light tasks at all; `took`: how many ms an artifact took when last made."""
+        """`make`: makes tasks one after the other, up to the first that fails. `light`: whether there may be light
+        tasks at all; `took`: how many ms an artifact took when last made.
+        """
         self._count = count
         self._make = make
         self._busy = 0
@@ -118,6 +120,8 @@ class Workers:
 
     def overdue(self) -> list[Task]:
         """Take back the light tasks that nobody has begun, if they wait for what is not light any more."""
+        if not self._late and all(self._quick.values()):
+            return []
         waiting = {task.job.spec.make for task in self._light.copy()}
         if self._late:  # whichever it is that takes so long
             self._quick.update(dict.fromkeys(waiting, 0))
@@ -152,20 +156,17 @@ class Workers:
     def _work(self) -> None:
         while (given := self._tasks.get()) is not None:
             is_light, task = given
-            found = [self._made(task)]
-            end = time.monotonic() + LIGHT_FOR
-            while is_light and found[-1].ok and time.monotonic() < end and (more := self._next_light()) is not None:
-                found.append(self._made(more))
-            self._outcomes.put((is_light, found))
+            self._outcomes.put((is_light, self._make(self._with_others(task) if is_light else (task,))))
+
+    def _with_others(self, task: Task | None) -> Iterator[Task]:
+        """A light task and those behind it, until it is time to tell of them."""
+        end = time.monotonic() + LIGHT_FOR
+        while task is not None:
+            yield task
+            task = self._next_light() if time.monotonic() < end else None
 
     def _next_light(self) -> Task | None:
         try:
             return self._light.popleft()
         except IndexError:
             return None
-
-    def _made(self, task: Task) -> Outcome:
-        try:
-            return self._make(task)
-        except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
-            return Outcome(task.job.spec.id, False, (), "bug", f"{type(error).__name__}: {error}")

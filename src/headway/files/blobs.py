@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
@@ -91,14 +91,22 @@ class Blobs:
 
     def put(self, data: bytes) -> str:
         """Keep these bytes; their name. Durable after `sync`."""
-        name = hashlib.sha256(data).hexdigest()
+        return self.put_all((data,))[0]
+
+    def put_all(self, many: Sequence[bytes]) -> list[str]:
+        """Keep all of these, in one write; their names. If that fails, some of them may be kept."""
+        names = [hashlib.sha256(data).hexdigest() for data in many]
         with self._mutex:
             if self._share < 0 or self._pid != os.getpid():
                 self._take_share()
-            if not self._is_sound(name, len(data)):
-                self._write_large(name, data) if len(data) >= LARGE else self._write_packed(name, data)
+            new = {n: data for n, data in zip(names, many, strict=True) if not self._is_sound(n, len(data))}
+            for name in [name for name, data in new.items() if len(data) >= LARGE]:
+                self._write_large(name, new.pop(name))
                 self._sound.add(name)
-        return name
+            if new:
+                self._write_packed(new)
+                self._sound.update(new)
+        return names
 
     def sync(self) -> None:
         """Make everything put so far durable. A failed sync is never tried again."""
@@ -218,22 +226,23 @@ class Blobs:
         self._sound.add(name)
         return True
 
-    def _write_packed(self, name: str, data: bytes) -> None:
+    def _write_packed(self, many: Mapping[str, bytes]) -> None:
         self._check()
         if self._fd < 0 or self._pid != os.getpid():
             self._open_pack()
-        entry = b"%s %d\n%s\n" % (name.encode(), len(data), data)
+        entries = [b"%s %d\n%s\n" % (name.encode(), len(data), data) for name, data in many.items()]
         try:
-            write_all(self._disk, self._fd, entry, self._end)
+            write_all(self._disk, self._fd, b"".join(entries), self._end)
         except OSError as error:
             with suppress(OSError):
                 self._disk.truncate(self._fd, self._end)
             raise _refused(error) from error
-        start = self._end + len(entry) - len(data) - 1
-        self._end += len(entry)
-        self._note(name, Place(self._pack, start, len(data)), newest=True)
+        for (name, data), entry in zip(many.items(), entries, strict=True):
+            self._end += len(entry)
+            start, size = self._end - len(data) - 1, len(data)
+            self._note(name, Place(self._pack, start, size), newest=True)
+            self._written[name] = (start, size)
         self._read_to[self._pack] = self._end
-        self._written[name] = (start, len(data))
         self._dirty = True
         if len(self._written) >= max(INDEX_FROM, 2 * self._indexed):
             self._write_index()

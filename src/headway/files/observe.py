@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
 from headway.core.paths import is_glob
 
 RACY_NS = 20_000_000
@@ -35,7 +37,7 @@ class Stat(NamedTuple):
     inode: int
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A digest, the stat that it was taken at, and when."""
 
     stat: Stat
@@ -118,18 +120,20 @@ class Observer:
                 return True
         return self.look(path).digest == digest
 
-    def remember(self, path: str, digest: str, kind: str = "file", *, marked: int = 0) -> None:
-        """Take over a digest that was computed while the bytes were at hand.
-
-        `marked`: the time that whoever wrote the file gave it, to the nanosecond. The kernel's own times come in ticks,
-        so whoever writes to it afterwards, be it within the same tick, leaves another one.
-        """
+    def remember(self, path: str, digest: str, kind: str = "file") -> None:
+        """Take over a digest that was computed while the bytes were at hand."""
         with suppress(OSError):
-            found = os.lstat(self._prefix + path)
-            sure = found.st_mtime_ns == marked
-            at = max(marked, found.st_ctime_ns) + RACY_NS + 1 if sure else time.time_ns()
-            self.entries[path] = Entry(_stat(found), digest, kind, at)
-            self.changed.add(path)
+            self._keep(path, os.lstat(self._prefix + path), digest, kind)
+
+    def remember_written(self, path: str, digest: str, found: os.stat_result, marked: int) -> None:
+        """The same by whoever wrote the file, left it as `found` and gave it the time `marked`, to the nanosecond.
+
+        The kernel's own times come in ticks, so whoever writes to it afterwards, be it within the same tick, leaves
+        another one.
+        """
+        at = max(marked, found.st_ctime_ns) + RACY_NS + 1 if found.st_mtime_ns == marked else marked
+        self.entries[path] = Entry(_stat(found), digest, "file", at)
+        self.changed.add(path)
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"

@@ -9,9 +9,11 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Literal
+
+import msgspec
 
 from headway.core.state import Output
 from headway.disk import LEFTOVER, REAL, is_running, write_all, write_file
@@ -21,6 +23,18 @@ from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Bytes that were just written to a path, or the text of an artifact without files, which has none.
+
+    `found` is the file as it was left, and `marked` the time that it was given (see `Observer.remember_written`).
+    """
+
+    path: str
+    data: bytes
+    found: os.stat_result | None = None
+    marked: int = 0
 
 
 class Outputs:
@@ -163,21 +177,28 @@ class Outputs:
         if executable:
             os.chmod(self._full(path), 0o755)
 
-    def put(self, path: str, data: bytes) -> Output:
-        """Write bytes that are at hand and keep them as a blob: the output, without reading it back."""
+    def place(self, path: str, data: bytes) -> Placed:
+        """Write bytes that are at hand; `keep` makes an output of them, without reading them back."""
         try:
-            marked = self._place(path, data)
+            return self._place(path, data)
         except FileNotFoundError:
             self.make_parents(path)
-            marked = self._place(path, data)
-        if len(data) > self.largest:
-            return Output(path, hashlib.sha256(data).hexdigest(), len(data), "file")
-        digest = self.blobs.put(data)
-        self.observer.remember(path, digest, "file", marked=marked)
-        return Output(path, digest, len(data), "file")
+            return self._place(path, data)
 
-    def _place(self, path: str, data: bytes) -> int:
-        """Write a file into a folder that is there; the time that marks it (see `Observer.remember`)."""
+    def keep(self, placed: Sequence[Placed]) -> list[Output]:
+        """Take what was placed into blobs, all of it in one write."""
+        fits = [not one.path or len(one.data) <= self.largest for one in placed]
+        names = iter(self.blobs.put_all([one.data for one, fit in zip(placed, fits, strict=True) if fit]))
+        outputs = []
+        for one, fit in zip(placed, fits, strict=True):
+            digest = next(names) if fit else hashlib.sha256(one.data).hexdigest()
+            outputs.append(Output(one.path, digest, len(one.data), "file" if one.path else "text"))
+            if fit and one.found is not None:
+                self.observer.remember_written(one.path, digest, one.found, one.marked)
+        return outputs
+
+    def _place(self, path: str, data: bytes) -> Placed:
+        """Write a file into a folder that is there."""
         full = self._full(path)
         now = time.time_ns()
         try:
@@ -187,13 +208,15 @@ class Outputs:
                 _remove_folder(full)
             write_file(REAL, full, [data], durable=False)
             os.utime(full, ns=(now, now))
+            found = os.lstat(full)
         else:
             try:
                 write_all(REAL, fd, data, 0)
                 os.utime(fd, ns=(now, now))
+                found = os.fstat(fd)
             finally:
                 os.close(fd)
-        return now
+        return Placed(path, data, found, now)
 
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from headway.core.plan import ArtifactSpec
+from headway.core.state import Output
 
 KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
@@ -46,46 +48,47 @@ class Kept:
 class Input:
     """What a recipe gets of a requirement: path-like, and readable."""
 
-    __slots__ = ("_names", "_paths", "_read", "_root")
+    __slots__ = ("_names", "_outputs", "_prefix", "_read")
 
     def __init__(
         self,
-        root: str,
-        paths: tuple[str, ...],
+        prefix: str,
+        outputs: tuple[Output, ...],
         names: Mapping[str, str] | None = None,
-        *,
         read: Callable[[], bytes] | None = None,
     ) -> None:
-        """`read`: how to get at its bytes, where they are not what its first path holds."""
-        self._root = root
-        self._paths = paths
+        """`prefix`: what makes full paths of theirs. `read`: how to get at its bytes, where they are not what its first
+        path holds.
+        """
+        self._prefix = prefix
+        self._outputs = outputs
         self._names = names or {}
         self._read = read
 
     def __fspath__(self) -> str:
-        if not self._paths:
+        if not self._outputs:
             raise TypeError("this requirement has no file; use .text()")
-        return os.path.join(self._root, self._paths[0])
+        return self._prefix + self._outputs[0].path
 
     def __str__(self) -> str:
-        return self.__fspath__() if self._paths else self.text()
+        return self.__fspath__() if self._outputs else self.text()
 
     @property
     def paths(self) -> list[str]:
         """All files that the requirement produces."""
-        return [os.path.join(self._root, path) for path in self._paths]
+        return [self._prefix + output.path for output in self._outputs]
 
     @property
     def relative(self) -> tuple[str, ...]:
         """The same, as the project names them."""
-        return self._paths
+        return tuple([output.path for output in self._outputs])
 
     def named(self, name: str) -> str:
         """The text of the output that has this name."""
         path = self._names[name]
-        if path not in self._paths:
+        if path not in self.relative:
             raise KeyError(name)
-        with open(os.path.join(self._root, path), encoding="utf-8") as file:
+        with open(self._prefix + path, encoding="utf-8") as file:
             return file.read()
 
     def __getitem__(self, name: str) -> str:
@@ -95,7 +98,7 @@ class Input:
         """Its first output, or its text."""
         if self._read is not None:
             return self._read()
-        if not self._paths:
+        if not self._outputs:
             return b""
         with open(self, "rb") as file:
             return file.read()
@@ -106,8 +109,6 @@ class Input:
 
     def json(self, kind: Any = None) -> Any:
         """The same as JSON, checked against a type if one is given."""
-        import msgspec
-
         data = self.bytes()
         if kind is None:
             return msgspec.json.decode(data)
@@ -150,7 +151,7 @@ class Surroundings(Mapping[str, str]):
         return len(self._all())
 
 
-class Job(NamedTuple):
+class Job(msgspec.Struct, frozen=True):
     """One attempt: everything that a recipe may use."""
 
     spec: ArtifactSpec
@@ -172,7 +173,7 @@ class Job(NamedTuple):
     responses: list[str] | None = None
 
 
-class Attempt(NamedTuple):
+class Attempt(msgspec.Struct):
     """What came of it: nothing wrong, or an error; what a function returned; what was printed."""
 
     ok: bool

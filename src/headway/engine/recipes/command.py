@@ -12,6 +12,8 @@ import time
 from contextlib import suppress
 from typing import IO
 
+from msgspec.structs import replace
+
 from headway.core.placeholders import OWN, Placeholder, substitute
 from headway.engine.recipes.base import KEPT_OUTPUT, TO, Attempt, Job, Kept
 
@@ -137,20 +139,20 @@ def _run_shell(job: Job, words: list[str], *, collect: bool) -> Attempt:
     code = _end_group(process, gently=bool(ended))
     said = Attempt(True, stdout=out.bytes(), stderr=err.bytes())
     if ended == "timeout":
-        return said._replace(ok=False, code="timeout", error=f"No end after {job.timeout:g} s")
+        return replace(said, ok=False, code="timeout", error=f"No end after {job.timeout:g} s")
     if ended == "cancelled":
-        return said._replace(ok=False, code="cancelled", error="Cancelled")
+        return replace(said, ok=False, code="cancelled", error="Cancelled")
     if code == 0 and collect and out.lost:
         longest = f"It prints more than {LONGEST_TEXT >> 20} MiB; give it a file: produces:"
         return Attempt(False, "text_too_long", longest)
     if code == 0:
-        return said._replace(value=said.stdout)
+        return replace(said, value=said.stdout)
     if code == QUOTA_EXIT:
         last = _last_line(said.stderr) or "The command asked to be tried later"
         when = _RETRY_AFTER.search(said.stderr.decode("utf-8", "replace"))
-        return said._replace(ok=False, code="quota", error=last, retry_after=float(when[1]) if when else None)
+        return replace(said, ok=False, code="quota", error=last, retry_after=float(when[1]) if when else None)
     kind = "command_missing" if code == 127 else "command_failed"
-    return said._replace(ok=False, code=kind, error=_explain(code, said.stderr))
+    return replace(said, ok=False, code=kind, error=_explain(code, said.stderr))
 
 
 def _read(process: subprocess.Popen[bytes], job: Job, out: Kept, err: Kept) -> str:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 LONGEST_ERROR = 2000
+TEXT = (str, bytes)
+"""What most functions return, and what needs no further questions."""
+
 _loading = threading.Lock()
 _imported: dict[str, tuple[int, int]] = {}
 
@@ -264,16 +267,20 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     assert function is not None, "a function recipe has a function"
     _guard_exit()
     _recipe.id = job.spec.id
-    attempt, prints = kept_prints(lambda: _attempt(function, job, loop), job.printed)
-    if not prints:
-        return attempt
-    return attempt._replace(stdout=prints.bytes("stdout"), stderr=prints.bytes("stderr") + attempt.stderr)
+    attempt, prints = kept_prints(job.printed, _attempt, function, job, loop)
+    if prints:
+        attempt.stdout, attempt.stderr = prints.bytes("stdout"), prints.bytes("stderr") + attempt.stderr
+    return attempt
 
 
 def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEventLoop | None) -> Attempt:
     try:
-        value = _call(function, job)
-        if inspect.isawaitable(value):
+        given = arguments(function, job)
+        if job.timeout is None or inspect.iscoroutinefunction(function):
+            value = function(**given)
+        else:
+            value = _call_in_time(function, given, job)
+        if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
         return Attempt(True, value=value)
     except QuotaExhausted as stop:
@@ -290,10 +297,7 @@ class _TimeIsUp(Exception):
     """The artifact's own timeout, told apart from any that the function raises."""
 
 
-def _call(function: Callable[..., Any], job: Job) -> Any:
-    given = arguments(function, job)
-    if job.timeout is None or inspect.iscoroutinefunction(function):
-        return function(**given)
+def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job) -> Any:
     ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def call() -> None:
@@ -384,7 +388,11 @@ def written(value: Any, job: Job) -> dict[str, bytes | Path]:
     paths = tuple(names.values()) or job.spec.produces
     if value is None:
         return {}
-    if isinstance(value, Mapping) and (len(paths) > 1 or (names and value.keys() <= names.keys())):
+    if (
+        not isinstance(value, TEXT)
+        and isinstance(value, Mapping)
+        and (len(paths) > 1 or (names and value.keys() <= names.keys()))
+    ):
         named = {names.get(str(key)) or _path_for(str(key), paths): item for key, item in value.items()}
         if all(named) and len(named) == len(value):
             return {path: _bytes(item) for path, item in named.items()}

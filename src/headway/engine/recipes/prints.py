@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from headway.engine.recipes.base import Kept
 
@@ -47,6 +47,7 @@ class Prints:
 
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 _writer: ContextVar[Prints | None] = ContextVar("headway_prints", default=None)
 _lock = threading.Lock()
 _listeners: list[object] = []
@@ -79,18 +80,20 @@ class _Stream:
         return getattr(self._real, name)
 
 
-def kept_prints(call: Callable[[], Result], heard: Callable[[bytes], None] | None = None) -> tuple[Result, Prints]:
+def kept_prints(
+    heard: Callable[[bytes], None] | None, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+) -> tuple[Result, Prints]:
     """What a call returns, and what it printed meanwhile, told to `heard` at once. Cheap while all is in place."""
     prints = Prints(heard)
     token = _writer.set(prints)
     try:
         if not _listeners:
             with listening():
-                return call(), prints
-        if not (isinstance(sys.stdout, _Stream) and isinstance(sys.stderr, _Stream)):
+                return call(*args, **kwargs), prints
+        if type(sys.stdout) is not _Stream or type(sys.stderr) is not _Stream:
             _put_in_place()  # somebody has put a stream of their own before ours since
         _running.add(prints)
-        return call(), prints
+        return call(*args, **kwargs), prints
     finally:
         _running.discard(prints)
         _writer.reset(token)
