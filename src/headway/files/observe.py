@@ -84,6 +84,16 @@ class Observer:
             return self._tree(path)
         return Seen(hashlib.sha256(b"special:%o" % stat.S_IFMT(mode)).hexdigest(), 0, "special")
 
+    def is_bare(self, folder: str) -> bool:
+        """Whether nothing stands at any path in a folder: it is empty, or not there."""
+        try:
+            with os.scandir(self._prefix + folder) as entries:
+                return next(entries, None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # it cannot be listed; what is in it can perhaps be looked at
+            return False
+
     def read(self, path: str) -> Seen:
         """As `look`, for whoever reads the path: through a link, what it leads to counts."""
         try:
