@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,8 @@ def test_what_was_there_first_is_found_in_whatever_folder(bench: Bench) -> None:
     bench.path("broken").mkdir()
     bench.path("broken/e.txt").symlink_to("nowhere")
     where = {"a": "full/a.txt", "b": "linked/b.txt", "c": "empty/c.txt", "d": "new/d.txt", "e": "broken/e.txt"}
-    bench.plan(**{name: {"produces": [path], "run": f"echo x > {path}"} for name, path in where.items()})
+    keys: dict[str, Any] = {name: {"produces": [path], "run": f"echo x > {path}"} for name, path in where.items()}
+    bench.plan(**keys)
     assert bench.stale() == {name: "untracked_output" if name in "be" else "never_made" for name in where}
 
 
