@@ -6,6 +6,7 @@ values share an encoding and no two runs encode one value differently.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
@@ -94,8 +95,6 @@ def _encode_pairs(tag: bytes, pairs: Iterable[tuple[Any, Any]], parts: list[byte
 
 def _encode_object(value: Any, parts: list[bytes], depth: int) -> None:
     name = f"{type(value).__module__}.{type(value).__qualname__}"
-    import dataclasses  # for the few who pass objects
-
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.asdict(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
