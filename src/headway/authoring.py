@@ -155,7 +155,7 @@ class Plan:
             given["retry"] = _retry(retry)
         if keys:
             given |= {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
-        self._artifacts[id] = _converted(f"artifact {id}", given, ArtifactSpec)
+        self._artifacts[id] = _converted("artifact", id, given, ArtifactSpec)
         if function is not None:
             self._functions[id] = function
         return id
@@ -181,7 +181,7 @@ class Plan:
             "templates": _roles(templates),
             "overrides": {u: {p: dict(r) for p, r in phases.items()} for u, phases in (overrides or {}).items()},
         }
-        self._pipelines[name] = PipelineBuilder(self, _converted(f"pipeline {name}", given, Pipeline))
+        self._pipelines[name] = PipelineBuilder(self, _converted("pipeline", name, given, Pipeline))
         return self._pipelines[name]
 
     @property
@@ -242,9 +242,12 @@ class Plan:
         """
         if self._pipelines:  # which artifacts the units of a pipeline are, only the ledger knows
             return None
+        root, plan_id = self._folder(), self.id or hash_goal(self.goal)
+        if not stamp.is_left(root, plan_id):
+            return None
         spec = self.spec
         built = stamp.built(_source(spec), spec.artifacts, self._functions)
-        return stamp.at_rest(self._folder(), spec.id or hash_goal(spec.goal), VERSION, environ, built=built)
+        return stamp.at_rest(root, plan_id, VERSION, environ, built=built)
 
     def _resting(self, asked: Options, reporter: Reporter | None) -> RunResult | None:
         """What the run comes to if it is known to have nothing to do."""
@@ -424,7 +427,7 @@ class PipelineBuilder:
             "retry": _retry(retry),
             **{key: [value] if key in LISTS and isinstance(value, str) else value for key, value in keys.items()},
         }
-        self._phases[id] = _converted(f"phase {place}", given, Phase)
+        self._phases[id] = _converted("phase", place, given, Phase)
         return id
 
 
@@ -432,12 +435,12 @@ def _roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
     return {"phase": given} if isinstance(given, str) else dict(given or {})
 
 
-def _converted(what: str, given: Mapping[str, Any], kind: type[V]) -> V:
+def _converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) -> V:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise UsageError(
-            f"{what[0].upper()}{what[1:]} cannot be read",
+            f"{what.capitalize()} {name} cannot be read",
             facts={"reason": error},
             hint="docs/plan-file.md lists the keys",
             code="plan.key",

@@ -252,9 +252,9 @@ class Project:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
-        elif isinstance(command, TakeProposal) and drop is not None:
+        elif drop is not None:
             command = msgspec.structs.replace(command, drop=tuple(drop))
-        self.blobs.put(msgspec.json.encode(storable(in_full(plan, folder.plan_id, self.store))))
+        self.blobs.put(msgspec.json.encode(command.plan))
         with folder.writing(show=show) as writer:
             self._release_dead(folder, writer)
             records = writer.execute(command, by=self.by)
@@ -292,7 +292,7 @@ class Project:
         plan_id: str | None,
         take: str,
         fresh: bool,
-    ) -> tuple[PlanFolder, SavedExecution | None, Command | None]:
+    ) -> tuple[PlanFolder, SavedExecution | None, CreatePlan | TakeProposal | None]:
         """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
         chosen = self._chooser.id_of(plan, plan_id, name, problems)
         plan = storable(in_full(plan, chosen, self.store))
@@ -310,7 +310,7 @@ class Project:
         before = existing.state.proposal if existing else None
         if before and not fresh and msgspec.structs.replace(before, source=source) == proposal:
             return folder, existing, None
-        command: Command
+        command: CreatePlan | TakeProposal
         if existing is None:
             command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
             _refuse(None, command)

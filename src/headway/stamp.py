@@ -104,6 +104,11 @@ def _holds(root: str, plan: str, version: str, as_json: bool) -> "tuple[str, str
     return (f"{document}\n", f"{text}\n") if as_json else (f"{text}\n", "")
 
 
+def is_left(root: str, plan_id: str) -> bool:
+    """Whether a plan that Python code builds has a stamp at all, before it is asked what it says."""
+    return os.path.exists(path_of(f"{root}/{HOME}", name_of(plan_id)))
+
+
 def at_rest(
     root: str, plan_id: str, version: str, environ: "Mapping[str, str]", *, built: str
 ) -> "tuple[str, str] | None":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,20 @@ def test_a_file_that_was_there_first_is_asked_about(bench: Bench) -> None:
     ran = bench.run()
     assert ran.did == {"made a", "made c", "held b"}
     assert (ran.code, ran.result.decisions[0].code, bench.out("b")) == (3, "untracked_output", "mine")
+
+
+def test_what_was_there_first_is_found_in_whatever_folder(bench: Bench) -> None:
+    """Beside something else, through a link or as a link to nothing; what is not there yet, or empty, has nothing."""
+    bench.write("full/other.txt", "somebody's")
+    bench.write("full/b.txt", "mine")
+    bench.path("linked").symlink_to("full")
+    bench.path("empty").mkdir()
+    bench.path("broken").mkdir()
+    bench.path("broken/e.txt").symlink_to("nowhere")
+    where = {"a": "full/a.txt", "b": "linked/b.txt", "c": "empty/c.txt", "d": "new/d.txt", "e": "broken/e.txt"}
+    keys: dict[str, Any] = {name: {"produces": [path], "run": f"echo x > {path}"} for name, path in where.items()}
+    bench.plan(**keys)
+    assert bench.stale() == {name: "untracked_output" if name in "be" else "never_made" for name in where}
 
 
 def test_a_chain_of_files_that_were_there_first_is_adopted_whole(bench: Bench) -> None:

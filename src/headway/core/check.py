@@ -103,8 +103,7 @@ def check_plan(plan: PlanSpec) -> list[Problem]:
     found += _check_cycles(specs)
     found += _check_paths(plan.artifacts)
     found += _check_producers(specs.values())
-    for spec in plan.artifacts:
-        found += _check_artifact(spec, plan.settings.vars)
+    found += _check_artifacts(plan.artifacts, plan.settings.vars)
     if plan.settings.pipelines:
         found += _check_pipelines(plan, specs)
     return found
@@ -125,9 +124,7 @@ def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Itera
         if problems:
             continue
         sample = list(samples(pipeline))
-        own = [*_check_paths(sample), *_check_producers(sample)]
-        for spec in sample:
-            own += _check_artifact(spec, plan.settings.vars)
+        own = [*_check_paths(sample), *_check_producers(sample), *_check_artifacts(sample, plan.settings.vars)]
         by_id = {spec.id: spec for spec in sample}
         for problem in own:
             spec = by_id[problem.artifact]
@@ -204,7 +201,8 @@ def _check_requirements(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> It
 
 
 def _check_cycles(specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
-    for cycle in ArtifactGraph.over({name: _without_itself(spec) for name, spec in specs.items()}).cycles():
+    others = {name: spec if name not in spec.requires else _without_itself(spec) for name, spec in specs.items()}
+    for cycle in ArtifactGraph.over(others).cycles():
         yield Problem(
             code="plan.cycle",
             message=f"artifacts require each other in a cycle: {_draw(cycle)}",
@@ -217,8 +215,6 @@ def _check_cycles(specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
 
 def _without_itself(spec: ArtifactSpec) -> ArtifactSpec:
     """The spec without a requirement of itself, which is a problem of its own."""
-    if spec.id not in spec.requires:
-        return spec
     return msgspec.structs.replace(spec, requires=tuple(r for r in spec.requires if r != spec.id))
 
 
@@ -227,19 +223,19 @@ def _draw(cycle: list[str]) -> str:
     return " → ".join((*shown, cycle[0]))
 
 
-class _Output(NamedTuple):
-    spec: ArtifactSpec
-    path: str
-
-
 def _check_paths(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
+    is_plain = paths.PLAIN.fullmatch
     for spec in artifacts:
-        uses = (("produces", spec.produces), ("modifies", spec.modifies), ("sources", spec.sources))
-        for key, listed in uses:
-            for path in listed:
-                if why := _source_problem(path) if key == "sources" else _path_problem(path):
-                    message = f"artifact {spec.id} {'reads' if key == 'sources' else key} {path!r}, which {why}"
-                    yield _problem("plan.path", spec, message, key, path)
+        wrong = [
+            ("produces", path, why) for path in spec.produces if is_plain(path) is None and (why := _path_problem(path))
+        ]
+        if spec.modifies:
+            wrong += [("modifies", path, why) for path in spec.modifies if (why := _path_problem(path))]
+        if spec.sources:
+            wrong += [("sources", path, why) for path in spec.sources if (why := _source_problem(path))]
+        for key, path, why in wrong:
+            message = f"artifact {spec.id} {'reads' if key == 'sources' else key} {path!r}, which {why}"
+            yield _problem("plan.path", spec, message, key, path)
 
 
 def _source_problem(path: str) -> str:
@@ -259,30 +255,35 @@ def _path_problem(path: str) -> str:
     return paths.output_problem(path)
 
 
+_Output = tuple[ArtifactSpec, str]
+"""Who produces a path, and the path."""
+
+
 def _check_producers(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
     """Paths that have two producers, or that one artifact both produces and modifies."""
     owners: dict[str, _Output] = {}
-    produced = [_Output(spec, paths.normalise(path)) for spec in artifacts for path in spec.produces if path]
+    samples: dict[str, str] = {}  # of each folder
+    produced = [(spec, paths.normalise(path)) for spec in artifacts for path in spec.produces if path]
     for output in produced:
-        first = owners.setdefault(output.path.rstrip("/"), output)
+        place = output[1].rstrip("/")
+        samples[place.rpartition("/")[0]] = place
+        first = owners.setdefault(place, output)
         if first is not output:
             yield _two_producers(output, first)
-    above: dict[str, list[_Output]] = {}
-    for output in produced:
-        folder = output.path.rstrip("/").rpartition("/")[0]
-        if folder not in above:
-            above[folder] = _owners_above(output.path, owners)
-        for owner in above[folder]:
-            if owner.spec is not output.spec or not owner.path.endswith("/"):
+    above = {folder: there for folder, place in samples.items() if (there := _owners_above(place, owners))}
+    for output in produced if above else ():
+        spec, path = output
+        for owner in above.get(path.rstrip("/").rpartition("/")[0], ()):
+            if owner[0] is not spec or not owner[1].endswith("/"):
                 yield _two_producers(output, owner)
     yield from _check_modified(artifacts, owners)
 
 
 def _check_modified(artifacts: Iterable[ArtifactSpec], owners: Mapping[str, _Output]) -> Iterator[Problem]:
     for spec in artifacts:
-        for path in map(paths.normalise, spec.modifies):
+        for path in map(paths.normalise, spec.modifies) if spec.modifies else ():
             exact = owners.get(path.rstrip("/"))
-            if any(owner.spec is spec for owner in (exact, *_owners_above(path, owners)) if owner):
+            if any(owner[0] is spec for owner in (exact, *_owners_above(path, owners)) if owner):
                 message = f"artifact {spec.id} both produces and modifies {path}"
                 yield _problem("plan.output", spec, message, "modifies", path, "keep one of the two")
 
@@ -292,25 +293,31 @@ def _owners_above(path: str, owners: Mapping[str, _Output]) -> list[_Output]:
 
 
 def _two_producers(later: _Output, first: _Output) -> Problem:
-    name, path, own = later.spec.id, later.path, first.spec is later.spec
-    if first.path != path:
-        message = f"artifact {name} produces {path}, which overlaps with {first.path} of artifact {first.spec.id}"
-    elif own:
-        message = f"artifact {name} produces {path} twice"
+    (spec, path), (owner, taken) = later, first
+    if taken != path:
+        message = f"artifact {spec.id} produces {path}, which overlaps with {taken} of artifact {owner.id}"
+    elif owner is spec:
+        message = f"artifact {spec.id} produces {path} twice"
     else:
-        message = f"artifacts {first.spec.id} and {name} both produce {path}"
-    hint = "name it once" if own else "one path has one producer; others may list it under modifies"
-    return _problem("plan.producers", later.spec, message, "produces", path, hint)
+        message = f"artifacts {owner.id} and {spec.id} both produce {path}"
+    hint = "name it once" if owner is spec else "one path has one producer; others may list it under modifies"
+    return _problem("plan.producers", spec, message, "produces", path, hint)
 
 
-def _check_artifact(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterator[Problem]:
-    """What can be judged about an artifact by itself."""
-    if spec.complexity is not None or spec.timeout is not None or spec.retry is not None:
-        yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
-    yield from _check_env(spec.env, spec.id)
-    yield from _check_recipe(spec)
-    if not (spec.run or spec.verify or spec.gates):
-        return
+def _check_artifacts(artifacts: Iterable[ArtifactSpec], variables: Mapping[str, Any]) -> Iterator[Problem]:
+    """What can be judged about each artifact by itself."""
+    for spec in artifacts:
+        if spec.complexity is not None or spec.timeout is not None or spec.retry is not None:
+            yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
+        if spec.env:
+            yield from _check_env(spec.env, spec.id)
+        if spec.run or spec.args or not _names_function(spec.make):
+            yield from _check_recipe(spec)
+        if spec.run or spec.verify or spec.gates:
+            yield from _check_commands(spec, variables)
+
+
+def _check_commands(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterator[Problem]:
     offer = _offer(spec, variables)
     for key, command in (("run", spec.run), ("verify", spec.verify)):
         for fault in placeholders.faults(command, offer):

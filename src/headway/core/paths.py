@@ -12,7 +12,7 @@ PART_BYTES = 255
 PROTECTED = (".headway", ".git")
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-_PLAIN = re.compile(r"[a-zA-Z0-9_][\w.-]{,99}(/[a-zA-Z0-9_][\w.-]{,99}){,8}/?", re.ASCII)
+PLAIN = re.compile(r"[a-zA-Z0-9_][\w.-]{,99}(/[a-zA-Z0-9_][\w.-]{,99}){,8}/?", re.ASCII)
 """What most paths look like: about them there is nothing to ask."""
 
 _GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
@@ -23,7 +23,7 @@ def normalise(path: str) -> str:
 
     The project root is `./`. A path that leaves the project keeps its leading `..` or `/`.
     """
-    if "//" not in path and "/." not in path and not path.startswith("."):
+    if "//" not in path and "/." not in path and path[:1] != ".":
         return path
     parts: list[str] = []
     for part in path.split("/"):
@@ -63,7 +63,7 @@ def parents(path: str) -> list[str]:
 
 def output_problem(path: str) -> str:
     """Why this cannot be an output of an artifact, or "" if it can."""
-    if _PLAIN.fullmatch(path):
+    if PLAIN.fullmatch(path):
         return ""
     if not path.strip():
         return "is empty"

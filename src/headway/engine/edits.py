@@ -13,6 +13,9 @@ from headway.engine.result import Options
 from headway.engine.tally import Tally
 from headway.errors import UsageError
 
+ASKED = EDITS | {"pre_state_changed"}
+"""What only the user can decide about, by default."""
+
 
 class Edits:
     """Answers edits as the user, the artifact or the plan wants them answered, in this order."""
@@ -29,12 +32,14 @@ class Edits:
         """All edits that are to be asked about are asked about at once, whatever else they wait for."""
         artifacts, queue = self._record.state.artifacts, self._tally.queue
         for artifact_id, reason in self._tally.todo.items():
+            if reason.code not in ASKED:
+                continue
             spec = artifacts[artifact_id]
             if any(other in queue for other in spec.after):
                 continue  # it may yet turn out that its unit is gone
             if reason.code in EDITS and self._policy(spec) == "ask":
                 self._ask(artifact_id, reason)
-            elif reason.code == "pre_state_changed" and not self._options.force_resume:
+            elif reason.code not in EDITS and not self._options.force_resume:
                 self.go_on_over(spec, reason)
 
     def answer(self, spec: ArtifactSpec, reason: Reason) -> bool:

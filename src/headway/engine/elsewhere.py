@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -257,8 +258,9 @@ def _split(node: str) -> tuple[str, str]:
 
 def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, list[Problem]]:
     """The plan with each plain name of another plan's artifact in full, and the names that could be of several."""
-    own = {spec.id for spec in plan.artifacts}
-    given = {r for spec in plan.artifacts for r in spec.requires} - own
+    given = _not_among({spec.id for spec in plan.artifacts}, plan.artifacts)
+    if not given:
+        return plan, []
     plain = {r for r in given if name_elsewhere(r) is None and r.strip()}
     having = _having(store, plan_id, plain) if plain else {}
     having.update(_having_beyond(store, given))
@@ -285,6 +287,11 @@ def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, 
         for spec in plan.artifacts
     )
     return msgspec.structs.replace(plan, artifacts=specs), problems
+
+
+def _not_among(own: Collection[str], specs: Iterable[ArtifactSpec]) -> set[str]:
+    """What these artifacts require besides the plan's own."""
+    return set(chain.from_iterable(spec.requires for spec in specs)).difference(own)
 
 
 def _having(store: PlanStore, plan_id: str, plain: set[str]) -> dict[str, list[str]]:
@@ -357,9 +364,11 @@ def _problems_across(plan: PlanSpec, plan_id: str, store: PlanStore) -> Iterator
     own = {spec.id: spec for spec in plan.artifacts}
     starts: list[str] = []
     phases = _phases(plan)
-    for place, spec in {**own, **phases}.items():
+    given = {**own, **phases}
+    named = {r: name for r in _not_among(own, given.values()) if (name := name_elsewhere(r)) is not None}
+    for place, spec in given.items() if named else ():
         for r in spec.requires:
-            name = name_elsewhere(r) if r not in own else None
+            name = named.get(r)
             if name is None:
                 continue
             what = "phase" if place in phases else "artifact"

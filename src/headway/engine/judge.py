@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from headway.engine.elsewhere import Elsewhere, Found
     from headway.engine.stamping import Standing
 
+UNTOUCHED = judge(None, None, None, stale=(), outputs=())
+"""The reason of an artifact of which nothing is recorded and at whose paths nothing stands."""
+
 
 class Judge:
     """Judges the artifacts of one plan against the files of its project."""
@@ -133,9 +136,40 @@ class Judge:
     def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
         self.order = self._order_of(just) if just else list(self.shared.order())
+        untouched = self._untouched()
         for artifact_id in self.order:
-            self.again(artifact_id)
+            if artifact_id in untouched:
+                self.now.pop(artifact_id, None)
+                self.reasons[artifact_id] = UNTOUCHED
+            else:
+                self.again(artifact_id)
         return self.reasons
+
+    def _untouched(self) -> set[str]:
+        """Those of which nothing is recorded and at whose paths nothing stands, as in a plan that is new.
+
+        Where nothing can stand is told by whole folders: they are not there yet, or empty.
+        """
+        state = self.state
+        told = (state.completed, state.made, state.failed, state.skipped, state.claims, state.uncertain)
+        known = set().union(*told)
+        if len(known) >= len(state.artifacts):
+            return set()
+        bare: dict[str, bool] = {}
+        found = set[str]()
+        for artifact_id in self.order:
+            if artifact_id in known:
+                continue
+            for path in state.artifacts[artifact_id].produces:
+                folder = path.rstrip("/").rpartition("/")[0]
+                is_bare = bare.get(folder)
+                if is_bare is None:
+                    is_bare = bare[folder] = self.observer.is_bare(folder)
+                if not is_bare:
+                    break
+            else:
+                found.add(artifact_id)
+        return found
 
     def behind(self, concerned: Collection[str]) -> set[str]:
         """Only these, and what builds on them, is going to be judged: every path that this looks at.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 
 
@@ -22,8 +22,8 @@ class Queue:
     ) -> None:
         self._needs = needs
         self._courtesy = courtesy
-        self._followers: dict[str, list[str]] = {}
-        self._patient: dict[str, list[str]] = {}
+        self._followers: dict[str, list[str]] = defaultdict(list)
+        self._patient: dict[str, list[str]] = defaultdict(list)
         self._waiting: dict[str, int] = {}
         self._ended: set[str] = set()
         self._ready: deque[str] = deque()
@@ -32,19 +32,24 @@ class Queue:
 
     def add(self, members: Collection[str]) -> None:
         """More artifacts: what they need of those that are there already and not settled, they wait for."""
-        there, ended = self._waiting, self._ended
+        there, followers, patient = self._waiting, self._followers, self._patient
         there.update(dict.fromkeys(members, 0))
         for artifact_id in members:
-            hard = dict.fromkeys(r for r in self._needs(artifact_id) if r in there and r not in ended)
-            soft = dict.fromkeys(
-                r for r in self._courtesy(artifact_id) if r in there and r not in ended and r not in hard
-            )
-            there[artifact_id] = len(hard) + len(soft)
-            for required in hard:
-                self._followers.setdefault(required, []).append(artifact_id)
-            for other in soft:
-                self._patient.setdefault(other, []).append(artifact_id)
+            needs, courtesy = self._needs(artifact_id), self._courtesy(artifact_id)
+            there[artifact_id] = self._line_up(artifact_id, needs, followers)
+            if courtesy:
+                hard = set(needs)
+                there[artifact_id] += self._line_up(artifact_id, [r for r in courtesy if r not in hard], patient)
         self._ready.extend(a for a in members if there[a] == 0)
+
+    def _line_up(self, artifact_id: str, behind: Iterable[str], lines: dict[str, list[str]]) -> int:
+        """Let it wait for each of these that is open; how many there are."""
+        there, ended, count = self._waiting, self._ended, 0
+        for other in dict.fromkeys(behind):
+            if other in there and other not in ended:
+                lines[other].append(artifact_id)
+                count += 1
+        return count
 
     def wait_more(self, artifact_id: str) -> None:
         """What it needs has changed: whatever of that is open and new to it, it waits for, too."""
@@ -52,7 +57,7 @@ class Queue:
             return
         for required in dict.fromkeys(self._needs(artifact_id)):
             if required in self and artifact_id not in self._followers.get(required, ()):
-                self._followers.setdefault(required, []).append(artifact_id)
+                self._followers[required].append(artifact_id)
                 self._waiting[artifact_id] += 1
 
     def has_ended(self, artifact_id: str) -> bool:

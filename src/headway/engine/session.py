@@ -296,7 +296,8 @@ class Session:
     def _refuse_without_extras(self, judged: Judged, options: Options) -> None:
         """What cannot be made here at all, also of units yet to come, is said before anything is begun."""
         state, reasons = judged.execution.state, judged.reasons
-        making = (state.artifacts[a] for a in reasons if a in judged.selected and not reasons[a].fresh)
+        prompted = (spec for a in reasons if a in judged.selected and (spec := state.artifacts[a]).templates)
+        making = (spec for spec in prompted if not reasons[spec.id].fresh)
         unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
         specs = chain(making, (phase for p in unknown for phase in p.phases))
         needed = (spec for spec in specs if spec.has_recipe and spec.templates)

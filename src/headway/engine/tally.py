@@ -66,8 +66,10 @@ class Tally:
         return (*spec.requires, *shared.after(artifact_id)) if shared.chains else spec.requires
 
     def _waits_for(self, artifact_id: str) -> Iterable[str]:
-        after = self._record.state.artifacts[artifact_id].after
-        return (*self.builds_on(artifact_id), *after) if after else self.builds_on(artifact_id)
+        spec, shared = self._record.state.artifacts[artifact_id], self._judge.shared
+        if spec.after or shared.chains:
+            return (*spec.requires, *shared.after(artifact_id), *spec.after)
+        return spec.requires
 
     def _lets_go_first(self, artifact_id: str) -> Iterable[str]:
         return self._judge.shared.courtesy(artifact_id)  # which is another one once the plan has grown

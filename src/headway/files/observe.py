@@ -94,6 +94,16 @@ class Observer:
         full = self._prefix + path
         return not (os.access(full, os.F_OK, follow_symlinks=False) if _CAN_ASK else os.path.lexists(full))
 
+    def is_bare(self, folder: str) -> bool:
+        """Whether nothing stands at any path in a folder: it is empty, or not there."""
+        try:
+            with os.scandir(self._prefix + folder) as entries:
+                return next(entries, None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # it cannot be listed; what is in it can perhaps be looked at
+            return False
+
     def read(self, path: str) -> Seen:
         """As `look`, for whoever reads the path: through a link, what it leads to counts."""
         try:

@@ -67,7 +67,7 @@ class Spot(NamedTuple):
 
 
 class Notes:
-    """What was noticed while reading: problems, keys without a usable value, and where artifacts stand."""
+    """What was noticed while reading: problems, keys without a usable value, and where artifacts stand, if known."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -142,28 +142,23 @@ def _read_keys(
     """The values of a mapping whose keys the table knows, by field; a key with nothing is a key not given."""
     notes.lost_keys(given, artifact, within)
     found: dict[str, Any] = {}
-    written = given.written if isinstance(given, Map) else {}
     for name, value in given.items():
         key = table.get(name)
-        if key is not None and (key.field or name) not in found and (usual := _usual(value, key)) is not None:
-            found[key.field or name] = usual
-            continue
-        spot = Spot(artifact, within + name, key_line(given, name), written.get(name, ""))
+        if key is not None and (field := key.field or name) not in found:
+            kind = key.kind  # a text, or texts, where that is what is expected: nothing is to be said of it
+            if kind in ("text", "list") and isinstance(value, str):
+                found[field] = value if kind == "text" else key.tidy((value,))
+                continue
+            if kind == "list" and isinstance(value, list) and _TEXTS.issuperset(map(type, value)):
+                found[field] = key.tidy(value)
+                continue
+        written = given.written.get(name, "") if isinstance(given, Map) else ""
+        spot = Spot(artifact, within + name, key_line(given, name), written)
         if key is None:
             notes.unknown(name, spot, table)
         elif value is not None:
             _keep(notes, found, key.field or name, _READ[key.kind](notes, value, key, spot), spot)
     return found
-
-
-def _usual(value: object, key: Key) -> Any:
-    """A text, or texts, where that is what is expected: nothing is to be said of it. None for all else."""
-    if key.kind == "text":
-        return value if isinstance(value, str) else None
-    if key.kind == "list":
-        texts = [value] if isinstance(value, str) else value
-        return key.tidy(texts) if isinstance(texts, list) and _TEXTS.issuperset(map(type, texts)) else None
-    return None
 
 
 def _keep(notes: Notes, found: dict[str, Any], field: str, value: object, spot: Spot) -> None:
@@ -402,7 +397,8 @@ def read_roles(given: object) -> tuple[dict[str, Role], list[Problem]]:
 def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
     if isinstance(value, dict):
         notes.lost_keys(value, "", "", noun="artifact ")
-        return tuple(_read_artifact(notes, name, item, key_line(value, name)) for name, item in value.items())
+        lines = value.lines if isinstance(value, Map) else {}
+        return tuple([_read_artifact(notes, name, item, lines.get(name)) for name, item in value.items()])
     if not isinstance(value, list):
         return notes.wrong(value, key, spot)
     listed = (_read_listed(notes, item, n, item_line(value, n) or spot.line) for n, item in enumerate(value))
@@ -412,7 +408,8 @@ def _read_artifacts(notes: Notes, value: object, key: Key, spot: Spot) -> Any:
 def _read_artifact(
     notes: Notes, name: str, given: object, line: int | None, table: Table = ARTIFACT_KEYS
 ) -> ArtifactSpec:
-    notes.places.setdefault(name, []).append(Place(given, line))
+    if line is not None:
+        notes.places.setdefault(name, []).append(Place(given, line))
     if given is None:
         return ArtifactSpec(id=name)
     if isinstance(given, dict):

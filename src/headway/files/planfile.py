@@ -20,7 +20,6 @@ from headway.files.json_tree import NotJson, locate_json, read_json
 from headway.files.plan_keys import plan_schema
 from headway.files.plan_reader import Notes, Place, kind_of, on_lines, read_plan
 from headway.files.tree import Map, Seq, Unreadable, key_line
-from headway.files.yaml_tree import read_yaml
 
 __all__ = ["ParsedPlan", "parse_plan", "plan_schema"]
 
@@ -70,6 +69,8 @@ def _parse(text: str, *, is_json: bool, check: Check) -> ParsedPlan:
         except NotJson as error:
             if is_json:
                 raise Unreadable(f"this is not JSON: {error.message}", error.line) from None
+    from headway.files.yaml_tree import read_yaml  # a parser of its own, for those who write YAML
+
     document = read_yaml(text)
     parsed = _read(document.root, check)
     if document.second is None:

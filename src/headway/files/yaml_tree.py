@@ -21,7 +21,8 @@ EXPANDED = 5_000_000
 
 _TAG = "tag:yaml.org,2002:"
 _CONTAINER_TAGS = {None, "!", f"{_TAG}map", f"{_TAG}seq"}
-_TEXT_TAGS = {f"{_TAG}str", f"{_TAG}value", "!"}
+_TEXT = f"{_TAG}str"
+_TEXT_TAGS = {_TEXT, f"{_TAG}value", "!"}
 _MERGE = f"{_TAG}merge"
 _RESOLVERS = Resolver.yaml_implicit_resolvers
 _CONSTRUCTOR = SafeConstructor()
@@ -47,12 +48,15 @@ def read_yaml(text: str) -> YamlDocument:
     if (match := Reader.NON_PRINTABLE.search(text)) is not None:
         line = text.count("\n", 0, match.start()) + 1
         raise Unreadable(f"the file holds the control character {match[0]!r}", line, "remove it")
+    loader = LOADER(text)
     try:
-        return _Builder().build(yaml.parse(text, Loader=LOADER))
+        return _Builder().build(iter(loader.get_event, None))
     except yaml.YAMLError as error:
         raise _syntax_error(error, text) from None
     except (ValueError, OverflowError):  # PyYAML's own scanner on escapes that name no character
         raise Unreadable("an escape in a quoted text names no character", 1) from None
+    finally:
+        loader.dispose()
 
 
 def _syntax_error(error: yaml.YAMLError, text: str) -> Unreadable:
@@ -81,14 +85,8 @@ class _Frame:
         self.anchor = anchor
         self.tag = tag
         self.size = 1
-        self.key: _Key | None = None
+        self.key: tuple[str, int, str] | None = None
         self.merges: list[tuple[object, int]] = []
-
-
-class _Key(NamedTuple):
-    text: str
-    line: int
-    kind: str
 
 
 class _Anchored(NamedTuple):
@@ -108,7 +106,7 @@ class _Builder:
     def build(self, events: Iterable[Any]) -> YamlDocument:
         documents = 0
         for event in events:
-            if isinstance(event, yaml.ScalarEvent):
+            if type(event) is yaml.ScalarEvent:  # as most are
                 self._scalar(event)
             elif isinstance(event, yaml.CollectionStartEvent):
                 self._open(event)
@@ -123,11 +121,13 @@ class _Builder:
         return YamlDocument(self.root, None)
 
     def _scalar(self, event: Any) -> None:
-        line = _line(event)
-        text = refuse_unstorable(event.value, line)
-        tag = event.tag
-        if tag is None or tag == "!":
-            tag = _resolve(text) if event.implicit[0] and tag is None else f"{_TAG}str"
+        line, text, tag = event.start_mark.line + 1, event.value, event.tag
+        if event.style == '"':  # only escapes can name what the text as a whole does not hold
+            refuse_unstorable(text, line)
+        if tag is None and event.implicit[0]:
+            tag = _resolve(text) if text[:1] in _RESOLVERS else _TEXT
+        elif tag is None or tag == "!":
+            tag = _TEXT
         value = text if tag in _TEXT_TAGS else _construct(tag, text)
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchored(value, 1)
@@ -165,7 +165,7 @@ class _Builder:
             raise Unreadable(f"aliases expand to more than {EXPANDED:,} values", line, "use fewer aliases")
         value = anchored.value
         if isinstance(value, str):
-            self._add(value, line, anchored.size, f"{_TAG}str", value)
+            self._add(value, line, anchored.size, _TEXT, value)
         else:
             self._add(value, line, anchored.size, "", "")
 
@@ -176,27 +176,26 @@ class _Builder:
             return
         frame = self.stack[-1]
         frame.size += size
-        if isinstance(frame.node, Seq):
-            frame.node.put(value, line)
+        node = frame.node
+        if isinstance(node, Seq):
+            node.put(value, line)
         elif frame.key is None:
-            frame.key = _Key(text, line, tag)
+            frame.key = (text, line, tag)
         else:
-            _put_pair(frame, frame.node, value, text)
+            _put_pair(frame, frame.key, node, value, text)
             frame.key = None
 
 
-def _put_pair(frame: _Frame, node: Map, value: object, text: str) -> None:
-    key = frame.key
-    if key is None:
-        return
-    if key.kind in _TEXT_TAGS:
-        node.put(key.text, value, key.line)
+def _put_pair(frame: _Frame, key: tuple[str, int, str], node: Map, value: object, text: str) -> None:
+    name, line, kind = key
+    if kind in _TEXT_TAGS:
+        node.put(name, value, line)
         if text and not isinstance(value, str):
-            node.written[key.text] = text
-    elif key.kind == _MERGE:
-        frame.merges.append((value, key.line))
+            node.written[name] = text
+    elif kind == _MERGE:
+        frame.merges.append((value, line))
     else:
-        node.odd.append((key.text, key.line))
+        node.odd.append((name, line))
 
 
 def _merge(node: Map, merges: list[tuple[object, int]]) -> Map:
@@ -230,7 +229,7 @@ def _resolve(text: str) -> str:
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
             return str(tag)
-    return f"{_TAG}str"
+    return _TEXT
 
 
 def _construct(tag: str, text: str) -> object:
