@@ -163,11 +163,10 @@ def recipe_digest(
 
     Which variables a function reads cannot be told, only whether it reads any: then all of them count.
     """
+    values: dict[str, Any]
     if spec.make:
         how = b"function" + _texts((spec.version or code, spec.id))
-        values: dict[str, Any] = (
-            {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
-        )
+        values = {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
     elif spec.run:
         how = b"command" + _texts((spec.run, spec.version))
         values = command_values(spec, settings)

@@ -239,7 +239,10 @@ class Judge:
         else:
             done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            reason = self._unmade(spec) if done is None else self._made(spec, done)
+            if done is not None:
+                reason = self._made(spec, done)
+            else:
+                reason = UNTOUCHED if self._is_untouched(spec) else self._unmade(spec)
         if reason.code == "output_missing":
             reason = self.aside.get(artifact_id, reason)
         self.reasons[artifact_id] = reason
@@ -250,6 +253,17 @@ class Judge:
         self.files.forget(anew.first(self._sources.get(spec.id, ())))
         if spec.templates:
             self.files.forget(anew.first(self.templates.files(spec)))
+
+    def _is_untouched(self, spec: ArtifactSpec) -> bool:
+        """Whether nothing is recorded of what was never made, and nothing stands at its paths."""
+        state, artifact_id, is_free = self.state, spec.id, self.observer.is_free
+        if artifact_id in state.failed or artifact_id in state.claims or artifact_id in state.uncertain:
+            return False
+        for path in spec.produces:
+            if not is_free(path.rstrip("/")):
+                return False
+            self._at_paths[path] = ABSENT
+        return True
 
     def _unmade(self, spec: ArtifactSpec) -> Reason:
         """The verdict on what was never made: whatever it would be made from, it has to be."""
@@ -435,9 +449,8 @@ class Judge:
         if spec.make.startswith("live:") and not spec.version and function_of(self.functions, spec) is None:
             done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
-        settings = self.state.settings
-        names = (*settings.env, *spec.env) if settings.env or spec.env else ()
-        env = {name: self._environ.get(name) for name in names} if names else {}
+        settings, look = self.state.settings, self._environ.get
+        env = {name: look(name) for name in (*settings.env, *spec.env)} if settings.env or spec.env else {}
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
@@ -594,9 +607,6 @@ class Judge:
         """A path at which the artifact never left anything: whatever stands there was there before."""
         stages = self.shared.chains.get(path) if self.shared.chains else None
         if path in spec.modifies or (stages and any(self.known(stage) is not None for stage in stages)):
-            return None
-        if self.observer.is_free(path.rstrip("/")):
-            self._at_paths[path] = ABSENT
             return None
         now = self.at_path(path)
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):
