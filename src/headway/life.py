@@ -23,8 +23,8 @@ from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Completion, Failure, Output, State, Word
 from headway.engine.lessons import lessons
-from headway.engine.making import Workshop, environment
-from headway.engine.recipes.base import Job
+from headway.engine.making import Workshop
+from headway.engine.recipes.base import Job, Surroundings
 from headway.engine.session import Judged
 from headway.errors import NotFound, Rejected, TryLater, UsageError
 from headway.holding import gone
@@ -482,7 +482,7 @@ class Life:
             inputs=workshop.inputs(spec, judged.judge.recorded),
             sources=judged.judge.sources_of(spec.id),
             variables=state.settings.vars,
-            environment=environment(self._work.session.environ, spec, state.plan_id, "", ""),
+            around=Surroundings(self._work.session.environ, state.plan_id),
             timeout=spec.timeout or state.settings.timeout,
         )
         return workshop, job

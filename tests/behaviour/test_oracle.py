@@ -129,9 +129,9 @@ class EngineAndOracle(RuleBasedStateMachine):
             self.bench.accept(name)
 
     @rule()
-    @precondition(lambda self: not self.model.announced)
+    @precondition(lambda self: not self.model.announced and not self.model.begun)
     def reset(self) -> None:
-        """Somebody withdraws all progress."""
+        """Somebody withdraws all progress, after a killed run was gone on with."""
         self.model.reset()
         self.bench.do(ResetPlan())
 

@@ -13,7 +13,7 @@ from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Fingerprint, Step
 from headway.engine.judge import Judge
-from headway.engine.making import Task, Workshop, environment, told
+from headway.engine.making import Task, Workshop, told
 from headway.engine.recipes.base import Job, Surroundings
 from headway.engine.recording import Recorder
 from headway.engine.result import Reporter
@@ -25,8 +25,11 @@ EFFECT = "effect key"
 """Names the step that keeps the key of an attempt with effects elsewhere."""
 
 
-class Jobs:
-    """Builds the jobs of one run. `running` knows the attempts that have begun; `cancelled`, whether to give up."""
+class Jobs(Surroundings):
+    """Builds the jobs of one run, and is around them.
+
+    `running` knows the attempts that have begun; `cancelled`, whether to give up.
+    """
 
     def __init__(
         self,
@@ -44,11 +47,10 @@ class Jobs:
         cancelled: Callable[[], bool],
     ) -> None:
         """`moment`: what was looked at just now; a command that is waited for ends it."""
+        super().__init__(environ, record.state.plan_id, run_id)
         self._judge = judge
         self._record = record
         self._workshop = workshop
-        self._run_id = run_id
-        self._environ = environ
         self._function = function
         self._reporter = reporter
         self._groups = groups
@@ -67,19 +69,14 @@ class Jobs:
         return Job(
             spec=spec,
             root=self._workshop.root,
-            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts),
-            state=shared_file,
+            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts) if spec.requires else {},
             sources=self._judge.files.declared(spec) or self._judge.sources_of(spec.id),
             variables=state.settings.vars,
-            environment=Surroundings(
-                lambda: environment(self._environ, spec, state.plan_id, self._run_id, self._effect_key(spec, fp))
-            ),
+            around=self,
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and fp is not None else None,
-            steps=lambda: self._stepper(spec.id, reuse_key(fp) if fp is not None else ""),
-            started=lambda pid: self._groups.began(spec.id, pid),
-            printed=lambda data: self._reporter.printed(spec.id, data),
-            cancelled=self._cancelled,
+            fp=fp,
+            state=shared_file,
         )
 
     def verify(self, spec: ArtifactSpec) -> str:
@@ -96,9 +93,21 @@ class Jobs:
         self._moment.over()
         return said
 
-    def _stepper(self, artifact_id: str, key: str) -> Callable[[str, Callable[[], Any]], Any]:
+    # What is around them.
+
+    def began(self, job: Job, pid: int) -> None:
+        self._groups.began(job.spec.id, pid)
+
+    def printed(self, job: Job, data: bytes) -> None:
+        self._reporter.printed(job.spec.id, data)
+
+    def cancelled(self) -> bool:
+        return self._cancelled()
+
+    def stepper(self, job: Job) -> Callable[[str, Callable[[], Any]], Any]:
         """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""
         counts: dict[str, int] = {}
+        artifact_id, key = job.spec.id, reuse_key(job.fp) if job.fp is not None else ""
         token = self._running[artifact_id].token
 
         def step(name: str, call: Callable[[], Any]) -> Any:
@@ -123,8 +132,9 @@ class Jobs:
             step = Step(key=self._asked(spec), value=task.job.environment["HEADWAY_IDEMPOTENCY_KEY"])
             self._record(cmd.RecordStep(id=spec.id, token=task.token, name=EFFECT, step=step), True)
 
-    def _effect_key(self, spec: ArtifactSpec, fp: Fingerprint | None) -> str:
+    def key(self, job: Job) -> str:
         """The same for every attempt at the same thing until one succeeds: with it, doing it twice does it once."""
+        spec, fp = job.spec, job.fp
         step = self._record.state.steps.get(spec.id, {}).get(EFFECT) if spec.effects else None
         if step is not None and step.key == self._asked(spec):
             return str(step.value)

@@ -21,7 +21,7 @@ from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_all, write_file
-from headway.engine.recipes.base import Attempt, Input, Inputs, Job, Surroundings
+from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
 from headway.files.blobs import LARGE
@@ -36,7 +36,9 @@ SHOWN = 60
 
 
 class Task(msgspec.Struct):
-    """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins."""
+    """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins;
+    `light`: it takes but a moment, by all that is known.
+    """
 
     job: Job
     fp: Fingerprint
@@ -45,6 +47,7 @@ class Task(msgspec.Struct):
     loop: Any = None
     before: tuple[Output, ...] = ()
     replaces: bool = False
+    light: bool = False
 
 
 class Outcome(msgspec.Struct):
@@ -151,9 +154,9 @@ class Workshop:
                 batch.keep()  # if that fails, it is tried again as well
             passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
             final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
-            if final or attempt >= task.retry.attempts or task.job.cancelled():
+            if final or attempt >= task.retry.attempts or task.job.around.cancelled():
                 break
-            _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.cancelled)
+            _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.around.cancelled)
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
             batch.look_again()
@@ -204,7 +207,7 @@ class Workshop:
                 placed = [known[path] for path in spec.produces] or [Placed("", text)]
             said.verified = checked is not None
             said.checks = self.checks(task.job) if spec.gates else ()
-            if said.checks and task.job.cancelled():
+            if said.checks and task.job.around.cancelled():
                 return _failed(said, "cancelled", "The run stopped")
             if placed:
                 batch.add(said, placed)
@@ -231,7 +234,6 @@ class Workshop:
             prompt=rendered.text,
             prompts=rendered.parts,
             prompt_path=path,
-            environment=Surroundings(lambda: {**job.environment, "HEADWAY_PROMPT": os.path.join(self.root, path)}),
             responses=[],
         )
 
@@ -416,16 +418,3 @@ def _wait(seconds: float, cancelled: Callable[[], bool]) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and not cancelled():
         time.sleep(min(0.05, max(end - time.monotonic(), 0)))
-
-
-def environment(environ: Mapping[str, str], spec: ArtifactSpec, plan_id: str, run_id: str, key: str) -> dict[str, str]:
-    """The environment of a recipe: the caller's, and what names this attempt."""
-    phase = {"HEADWAY_UNIT": spec.unit, "HEADWAY_PHASE": spec.phase} if spec.phase else {}
-    return {
-        **environ,
-        **phase,
-        "HEADWAY_PLAN": plan_id,
-        "HEADWAY_RUN": run_id,
-        "HEADWAY_ARTIFACT": spec.id,
-        "HEADWAY_IDEMPOTENCY_KEY": key,
-    }

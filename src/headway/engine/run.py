@@ -238,7 +238,7 @@ class Run:
                 continue
             if task is not None:
                 tasks.append(task)
-                threads -= not self._workers.is_light(task.job.spec)
+                threads -= not task.light
                 self._judge.displaced.update(use.path for use in uses)
                 self._in_place.take_hold(artifact_id, uses)
         queue.put_back(later)
@@ -326,6 +326,8 @@ class Run:
         if self._options.limit is not None and self._started >= self._options.limit:
             self.result.beyond.append(artifact_id)
             return None
+        if self._is_moved_before(spec):
+            return None
         return self._prepare(spec)
 
     def _without_making(self, spec: ArtifactSpec, reason: Reason) -> bool:
@@ -350,11 +352,11 @@ class Run:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
         told = not spec.effects or artifact_id in self._judge.forced or is_idempotent(spec)
-        if not told and self._record.state.uncertain.get(artifact_id, 0):
-            flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
-            self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
-            return True
-        return self._is_moved_before(spec)
+        if told or not self._record.state.uncertain.get(artifact_id, 0):
+            return False
+        flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
+        self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
+        return True
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
         """A requirement's output that is no longer what was recorded: nothing is made from it."""
@@ -386,7 +388,8 @@ class Run:
             return None
         retry = spec.retry or self._record.state.settings.retry or ONCE
         before = self._in_place.found_by(spec, fp)
-        return Task(job, fp, retry, loop=self._loop, before=before, replaces=replaces)
+        light = self._workers.is_light(spec)
+        return Task(job, fp, retry, loop=self._loop, before=before, replaces=replaces, light=light)
 
     def _is_announced(self, task: Task) -> bool:
         """Whether it is on disk that the run may touch its paths: what stands there after a power cut is no edit."""
@@ -527,7 +530,7 @@ class Run:
     def _fail_unmade(self, spec: ArtifactSpec, code: str, error: str) -> None:
         """It cannot even be tried; its failure is recorded like any other."""
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
-        job = Job(spec, self._root, {}, [], {}, {}, None)
+        job = Job(spec, self._root, {}, [], {}, self._jobs)
         self._running[spec.id] = Task(job, self._judge.made_from(spec.id), Retry(), token)
         self._in_place.take_hold(spec.id, self._in_place.uses(spec.id))
         self._take([Outcome(spec.id, False, (), code, error)])

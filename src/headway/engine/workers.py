@@ -93,7 +93,7 @@ class Workers:
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""
-        if self.is_light(task.job.spec):
+        if task.light:
             self._light.append(task)
         else:
             self._hand_over(task)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Output
+from headway.core.state import Fingerprint, Output
 
 KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
@@ -127,50 +128,76 @@ class Inputs(dict[str, Input]):
         return found[0]
 
 
-class Surroundings(Mapping[str, str]):
-    """The environment of an attempt, put together when somebody looks: most functions never do."""
+class Surroundings:
+    """What is around attempts: their environment, who keeps their steps, who hears of them, and whether they are to
+    stop. These are for one that is only checked: nobody hears of it, and it ends by itself.
+    """
 
-    __slots__ = ("_found", "_look")
+    def __init__(self, environ: Mapping[str, str], plan_id: str, run_id: str = "") -> None:
+        self._environ = environ
+        self._plan_id = plan_id
+        self._run_id = run_id
 
-    def __init__(self, look: Callable[[], Mapping[str, str]]) -> None:
-        self._look = look
-        self._found: Mapping[str, str] | None = None
+    def environment(self, job: Job) -> dict[str, str]:
+        """The caller's environment, and what names this attempt: put together when somebody looks, as few do."""
+        spec = job.spec
+        phase = {"HEADWAY_UNIT": spec.unit, "HEADWAY_PHASE": spec.phase} if spec.phase else {}
+        prompt = {"HEADWAY_PROMPT": os.path.join(job.root, job.prompt_path)} if job.prompt_path else {}
+        return {
+            **self._environ,
+            **phase,
+            **prompt,
+            "HEADWAY_PLAN": self._plan_id,
+            "HEADWAY_RUN": self._run_id,
+            "HEADWAY_ARTIFACT": spec.id,
+            "HEADWAY_IDEMPOTENCY_KEY": self.key(job),
+        }
 
-    def _all(self) -> Mapping[str, str]:
-        if self._found is None:
-            self._found = self._look()
-        return self._found
+    def key(self, job: Job) -> str:
+        """The same for every attempt that is made from the same things."""
+        return ""
 
-    def __getitem__(self, name: str) -> str:
-        return self._all()[name]
+    def stepper(self, job: Job) -> Callable[[str, Callable[[], Any]], Any] | None:
+        """What makes a part of it durable, by name."""
+        return None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+    def began(self, job: Job, pid: int) -> None:
+        """A process was started for it."""
 
-    def __len__(self) -> int:
-        return len(self._all())
+    def printed(self, job: Job, data: bytes) -> None:
+        """It printed something."""
+
+    def cancelled(self) -> bool:
+        """Whether it is to stop."""
+        return False
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One attempt: everything that a recipe may use."""
+    """One attempt: everything that a recipe may use. `fp`: what it is made from; none where it is only checked."""
 
     spec: ArtifactSpec
     root: str
     inputs: Mapping[str, Input]
     sources: Sequence[str]
     variables: Mapping[str, Any]
-    environment: Mapping[str, str]
-    timeout: float | None
+    around: Surroundings
+    timeout: float | None = None
     function: Callable[..., Any] | None = None
-    steps: Callable[[], Callable[[str, Callable[[], Any]], Any]] | None = None
-    started: Callable[[int], None] | None = None
-    printed: Callable[[bytes], None] | None = None
-    cancelled: Callable[[], bool] = lambda: False
+    fp: Fingerprint | None = None
     state: str = ""
     prompt: str = ""
     prompts: Mapping[str, str] = {}
     prompt_path: str = ""
     responses: list[str] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of this attempt."""
+        return self.around.environment(self)
+
+    def printed(self, data: bytes) -> None:
+        """Let it be known what the recipe prints."""
+        self.around.printed(self, data)
 
 
 class Attempt(msgspec.Struct):

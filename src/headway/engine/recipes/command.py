@@ -123,7 +123,7 @@ def _run_shell(job: Job, words: list[str], *, collect: bool) -> Attempt:
         process = subprocess.Popen(
             ["/bin/sh", "-e", *words],
             cwd=job.root,
-            env=dict(job.environment),
+            env=job.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -132,8 +132,7 @@ def _run_shell(job: Job, words: list[str], *, collect: bool) -> Attempt:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return Attempt(False, "command_failed", f"The command could not be started: {why}")
-    if job.started is not None:
-        job.started(process.pid)
+    job.around.began(job, process.pid)
     out, err = Kept(LONGEST_TEXT if collect else KEPT_OUTPUT), Kept()
     ended = _read(process, job, out, err)
     code = _end_group(process, gently=bool(ended))
@@ -170,11 +169,10 @@ def _read(process: subprocess.Popen[bytes], job: Job, out: Kept, err: Kept) -> s
                 data = stream_.read(1 << 16)
                 if data:
                     key.data.add(data)
-                    if job.printed is not None:
-                        job.printed(data)
+                    job.printed(data)
                 elif data == b"":
                     selector.unregister(stream_)
-            if job.cancelled():
+            if job.around.cancelled():
                 return "cancelled"
             if deadline is not None and time.monotonic() > deadline:
                 return "timeout"
@@ -183,7 +181,7 @@ def _read(process: subprocess.Popen[bytes], job: Job, out: Kept, err: Kept) -> s
                 if time.monotonic() - gone_since > 0.3:
                     break  # only a child that was left behind still holds the pipes
     while process.poll() is None:
-        if job.cancelled():
+        if job.around.cancelled():
             return "cancelled"
         if deadline is not None and time.monotonic() > deadline:
             return "timeout"

@@ -155,8 +155,8 @@ class Context:
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function once: its result is on record when it returns; after a crash it is taken from there."""
-        if self._step is None and self._job.steps is not None:
-            self._step = self._job.steps()
+        if self._step is None:
+            self._step = self._job.around.stepper(self._job)
         if self._step is None:
             return function(*args, **kwargs)
         return self._step(name, lambda: function(*args, **kwargs))
@@ -365,7 +365,7 @@ def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
         task = asyncio.ensure_future(wait())
         while not task.done():
             await asyncio.wait([task], timeout=0.1)
-            if job.cancelled():
+            if job.around.cancelled():
                 task.cancel()
         return task.result()
 
@@ -378,7 +378,7 @@ def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
         except TimeoutError:
             if future.done():
                 raise
-            if job.cancelled():
+            if job.around.cancelled():
                 future.cancel()
 
 

@@ -61,7 +61,9 @@ class Lines:
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self._running.pop(artifact_id, None)
         took = seconds(ms) if outcome in ("made", "failed") else ""
-        self._line(outcome, artifact_id, took, explained(outcome, reason, note))
+        word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
+        text = explained(outcome, reason, note)
+        self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
         self._heart.rest()
 
     def ended(self, result: RunResult) -> None:
@@ -69,10 +71,6 @@ class Lines:
         for style, line in closing(result, self._where):
             self._say(self._style(line, style) if style else line)
         self._say(receipt(result, self._where))
-
-    def _line(self, outcome: str, artifact_id: str, took: str, text: str) -> None:
-        word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
-        self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
 
     def _style(self, text: str, name: str) -> str:
         return self._screen.style(text, name, err=self._screen.as_json)

@@ -74,7 +74,7 @@ class Screen:
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
-            sys.stdout.write(f"{harmless(text)}\n")
+            sys.stdout.write(f"{text if text.isprintable() else harmless(text)}\n")
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
