@@ -136,7 +136,12 @@ def _plain(values: str | Collection[str]) -> str:
 
 
 def _pairs(values: Mapping[str, str]) -> bytes:
-    return _texts([text for name in sorted(values) for text in (name, values[name])]) if values else b"[]"
+    if not values:
+        return b"[]"
+    plain = "".join([f"s{len(name)}:{name}s{len(text)}:{text}" for name, text in sorted(values.items())])
+    if plain.isascii():
+        return f"[{plain}]".encode()
+    return _texts([text for pair in sorted(values.items()) for text in pair])
 
 
 def _hash(data: bytes) -> str:
