@@ -182,6 +182,31 @@ def test_who_edits_the_output_of_one_that_waits_for_a_slow_one_is_asked(here: Pa
     assert edited.read_text() == "mine"
 
 
+@pytest.mark.parametrize("made_before", [False, True], ids=["for the first time", "once more"])
+def test_what_somebody_writes_to_the_path_of_one_that_waits_in_a_row_is_not_overwritten(
+    here: Path, made_before: bool
+) -> None:
+    """Between being handed over and being made, its paths are somebody's to write to: that is asked about."""
+    somebody_writes: list[bool] = [not made_before]
+
+    def make(n: int) -> str:
+        if n == 30 and somebody_writes[0]:
+            (here / "out/40.txt").write_text("mine")
+        return str(n)
+
+    plan = Plan("In a row", id="row")
+    for n in range(80):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    if made_before:
+        plan.run(jobs=1)
+        somebody_writes[0] = True
+    result = plan.run(jobs=1, rerun_all=made_before, check=False)
+    (decision,) = result.decisions
+    assert (decision.code, decision.artifacts) == ("output_modified" if made_before else "untracked_output", ["n40"])
+    assert (here / "out/40.txt").read_text() == "mine"
+    assert len(result.made) == 79
+
+
 def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:
     """Nobody has to run again because a source was edited while it was not even begun."""
     (here / "source.txt").write_text("old")

@@ -6,6 +6,7 @@ Writes files and records events; when to do which of it is the run's to decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
@@ -26,6 +27,15 @@ class SetAside(Reason):
     @property
     def text(self) -> str:
         return f"the edit of {self.subject} was set aside; headway restore {self.now} brings it back"
+
+
+class Way(NamedTuple):
+    """The paths of an artifact, ready for its recipe: whether anything stood there, and the digest of what is left at
+    each; none where nothing stands. Folders, and files that others change in place, are not among them.
+    """
+
+    replaces: bool
+    left: dict[str, str]
 
 
 class Keeper:
@@ -57,11 +67,8 @@ class Keeper:
         self.preserve(artifact_id, [o.path for o in outputs if o.path])
         return self._outputs.restore(outputs)
 
-    def make_way(self, spec: ArtifactSpec) -> bool:
-        """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work.
-
-        Whether there was anything at its paths.
-        """
+    def make_way(self, spec: ArtifactSpec) -> Way:
+        """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work."""
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         found: dict[str, Seen] = {}
         folders = False
@@ -73,15 +80,17 @@ class Keeper:
         if found:
             self._preserve(spec.id, found)
         if found or folders:
-            self._clear(spec, found)
-        return bool(found)
+            return Way(bool(found), self._clear(spec, found))
+        chains = self._judge.shared.chains
+        return Way(False, {path: "" for path in spec.produces if path not in chains})
 
-    def _clear(self, spec: ArtifactSpec, found: Mapping[str, Seen]) -> None:
+    def _clear(self, spec: ArtifactSpec, found: Mapping[str, Seen]) -> dict[str, str]:
         """Before a recipe begins: folders are emptied, and what an unfinished attempt left is taken away.
 
-        A file that is its newest output stays where it is until the recipe replaces it.
+        A file that is its newest output stays where it is until the recipe replaces it. What stands at each path then.
         """
         recorded = {output.path: output for output in self._judge.recorded(spec.id)}
+        left: dict[str, str] = {}
         for path in spec.produces:
             if path in self._judge.shared.chains:
                 continue
@@ -89,6 +98,10 @@ class Keeper:
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
             if path.endswith("/") or path in spec.optional or not stands:
                 self._outputs.clear(path)
+                seen = ABSENT
+            if not path.endswith("/"):
+                left[path] = seen.digest
+        return left
 
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""

@@ -35,9 +35,13 @@ SHOWN = 60
 """So many characters of the command that verifies name it."""
 
 
+TOUCHED = "touched"
+"""The code of what was not begun: at its paths, somebody has left something in the last moment."""
+
+
 class Task(msgspec.Struct):
     """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins;
-    `light`: it takes but a moment, by all that is known.
+    `left`: what stands at its own paths until then; `light`: it takes but a moment, by all that is known.
     """
 
     job: Job
@@ -47,6 +51,7 @@ class Task(msgspec.Struct):
     loop: Any = None
     before: tuple[Output, ...] = ()
     replaces: bool = False
+    left: Mapping[str, str] = {}
     light: bool = False
 
 
@@ -144,9 +149,11 @@ class Workshop:
         return outcomes
 
     def make(self, task: Task, batch: Batch) -> Outcome:
-        """All attempts of one artifact."""
+        """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
         attempt = 0
+        if self._is_touched(task):
+            return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
         while True:
             attempt += 1
             outcome = self._attempt(task, batch)
@@ -165,6 +172,16 @@ class Workshop:
             spec = task.job.spec
             outcome.outputs = _left(self.outputs, (*spec.produces, *spec.modifies))
         return outcome
+
+    def _is_touched(self, task: Task) -> bool:
+        observer = self.outputs.observer
+        try:
+            for path, digest in task.left.items():
+                if not (observer.holds(path, digest, cheaply=True) if digest else observer.is_free(path)):
+                    return True
+        except OSError:  # whoever looks at it anew finds out what is the matter
+            return True
+        return False
 
     def _attempt(self, task: Task, batch: Batch) -> Outcome:
         spec = task.job.spec

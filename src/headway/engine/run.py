@@ -30,7 +30,7 @@ from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs, is_idempotent
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
-from headway.engine.making import Outcome, Task, Workshop
+from headway.engine.making import TOUCHED, Outcome, Task, Workshop
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
@@ -380,7 +380,7 @@ class Run:
             self._fail_unmade(spec, "unmakeable", problem)
             return None
         fp = self._judge.made_from(spec.id)
-        replaces = self._keeper.make_way(spec)
+        way = self._keeper.make_way(spec)
         try:
             job = self._jobs.job(spec, fp)
         except HeadwayError as error:
@@ -389,7 +389,7 @@ class Run:
         retry = spec.retry or self._record.state.settings.retry or ONCE
         before = self._in_place.found_by(spec, fp)
         light = self._workers.is_light(spec)
-        return Task(job, fp, retry, loop=self._loop, before=before, replaces=replaces, light=light)
+        return Task(job, fp, retry, 0, self._loop, before, way.replaces, way.left, light)
 
     def _is_announced(self, task: Task) -> bool:
         """Whether it is on disk that the run may touch its paths: what stands there after a power cut is no edit."""
@@ -451,12 +451,24 @@ class Run:
         task = self._running.pop(outcome.id)
         self._in_place.let_go(outcome.id)
         self._groups.ended(outcome.id)
+        if outcome.code == TOUCHED:
+            return task, *self._touched(task, outcome)
         self._workers.learn(task.job.spec, outcome)
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):
             return task, *self._released(task, outcome)
         return task, *self._failed(task, outcome)
+
+    def _touched(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
+        """It was not begun, and is judged anew: what somebody has left at its paths is theirs."""
+
+        def go_on() -> None:
+            self._started -= 1
+            self._tally.queue.put_back([outcome.id])
+
+        command = cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=False)
+        return command, go_on
 
     def _released(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         def go_on() -> None:
