@@ -80,6 +80,7 @@ class Batch:
         self._outputs = outputs
         self._folders: set[str] = set()
         self._made: list[tuple[Outcome, list[Placed]]] = []
+        self._texts: list[tuple[Outcome, bytes]] = []
         self._size = 0
 
     def make_parents(self, path: str) -> None:
@@ -101,23 +102,38 @@ class Batch:
         if self._size >= LARGE:
             self.keep()
 
+    def add_text(self, outcome: Outcome, text: bytes) -> str:
+        """What belongs to it besides: the name that it will have among the blobs."""
+        self._texts.append((outcome, text))
+        self._size += len(text)
+        return hashlib.sha256(text).hexdigest()
+
     def keep(self) -> None:
         """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
-        made, self._made, self._size = self._made, [], 0
+        made, texts = self._made, self._texts
+        self._made, self._texts, self._size = [], [], 0
         try:
-            kept = iter(self._outputs.keep([one for _, placed in made for one in placed]))
+            kept = iter(self._outputs.keep([one for _, placed in made for one in placed], [text for _, text in texts]))
             for outcome, placed in made:
                 outcome.outputs = tuple([next(kept) for _ in placed])
         except Exception:  # noqa: BLE001  # whatever it is, it is told below
+            alone: dict[str, tuple[Outcome, list[Placed], list[bytes]]] = {}
             for outcome, placed in made:
-                self._keep_alone(outcome, placed)
+                alone.setdefault(outcome.id, (outcome, [], []))[1].extend(placed)
+            for outcome, text in texts:
+                alone.setdefault(outcome.id, (outcome, [], []))[2].append(text)
+            for outcome, placed, own in alone.values():
+                self._keep_alone(outcome, placed, own)
 
-    def _keep_alone(self, outcome: Outcome, placed: list[Placed]) -> None:
+    def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: list[bytes]) -> None:
         try:
-            outcome.outputs = tuple(self._outputs.keep(placed))
+            outputs = self._outputs.keep(placed, texts)
         except Exception as error:  # noqa: BLE001  # said so with the artifact
-            _failed(outcome, *_problem(error))
-            outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
+            if outcome.ok:
+                _failed(outcome, *_problem(error))
+                outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
+        else:
+            outcome.outputs = tuple(outputs) if placed else outcome.outputs
 
 
 class Workshop:
@@ -193,8 +209,7 @@ class Workshop:
                 return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
             said = Outcome(spec.id, True)
             if spec.templates and self._render is not None:
-                task = replace(task, job=self._with_prompt(task.job))
-                said.prompt = os.path.basename(task.job.prompt_path)
+                task = replace(task, job=self._with_prompt(task.job, said, batch))
             attempt = self._run(task)
             if task.job.responses:
                 attempt.stdout = "\n".join(task.job.responses).encode()
@@ -239,13 +254,13 @@ class Workshop:
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
 
-    def _with_prompt(self, job: Job) -> Job:
+    def _with_prompt(self, job: Job, said: Outcome, batch: Batch) -> Job:
         """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file."""
         assert self._render is not None, "whoever has templates can render them"
         rendered = self._render(job)
         data = rendered.text.encode()
-        digest = self.outputs.blobs.put(data)
-        path = self._as_file(digest, data)
+        said.prompt = batch.add_text(said, data)
+        path = self._as_file(said.prompt, data)
         return replace(
             job,
             prompt=rendered.text,
@@ -354,7 +369,7 @@ class Workshop:
         read = self.outputs.text
         if not _write_new(path, lambda: read(digest) if data is None else data) and not _has_digest(path, digest):
             os.makedirs(self._texts, exist_ok=True)
-            write_file(REAL, path, [read(digest)], durable=False)
+            write_file(REAL, path, [read(digest) if data is None else data], durable=False)
             os.chmod(path, 0o444)
         return os.path.join(self._below, digest)
 

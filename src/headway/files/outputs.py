@@ -185,10 +185,11 @@ class Outputs:
             self.make_parents(path)
             return self._place(path, data)
 
-    def keep(self, placed: Sequence[Placed]) -> list[Output]:
-        """Take what was placed into blobs, all of it in one write."""
+    def keep(self, placed: Sequence[Placed], texts: Sequence[bytes] = ()) -> list[Output]:
+        """Take what was placed into blobs, all of it in one write, and with it texts that belong to it."""
         fits = [not one.path or len(one.data) <= self.largest for one in placed]
-        names = iter(self.blobs.put_all([one.data for one, fit in zip(placed, fits, strict=True) if fit]))
+        data = [one.data for one, fit in zip(placed, fits, strict=True) if fit]
+        names = iter(self.blobs.put_all((*data, *texts)))
         outputs = []
         for one, fit in zip(placed, fits, strict=True):
             digest = next(names) if fit else hashlib.sha256(one.data).hexdigest()
@@ -201,21 +202,18 @@ class Outputs:
         """Write a file into a folder that is there."""
         full = self._full(path)
         now = time.time_ns()
+        if path in self.observer.entries:  # something was seen there
+            return Placed(path, data, _replace(full, data, now), now)
         try:
             fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (FileExistsError, IsADirectoryError):
-            if os.path.isdir(full) and not os.path.islink(full):
-                _remove_folder(full)
-            write_file(REAL, full, [data], durable=False)
-            os.utime(full, ns=(now, now))
-            found = os.lstat(full)
-        else:
-            try:
-                write_all(REAL, fd, data, 0)
-                os.utime(fd, ns=(now, now))
-                found = os.fstat(fd)
-            finally:
-                os.close(fd)
+            return Placed(path, data, _replace(full, data, now), now)
+        try:
+            write_all(REAL, fd, data, 0)
+            os.utime(fd, ns=(now, now))
+            found = os.fstat(fd)
+        finally:
+            os.close(fd)
         return Placed(path, data, found, now)
 
     def make_parents(self, path: str) -> None:
@@ -383,6 +381,17 @@ def members(manifest: bytes) -> list[tuple[str, str, str]]:
         kind, digest, name = line.split(b" ", 2)
         found.append((kind.decode(), digest.decode(), unescape(name)))
     return found
+
+
+def _replace(path: str, data: bytes, now: int) -> os.stat_result:
+    """Put a file in the place of whatever stands there, by a rename; what it is then, with that time on it."""
+    try:
+        write_file(REAL, path, [data], durable=False)
+    except IsADirectoryError:
+        _remove_folder(path)
+        write_file(REAL, path, [data], durable=False)
+    os.utime(path, ns=(now, now))
+    return os.lstat(path)
 
 
 def _remove_folder(path: str) -> None:
