@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from headway.core.events import ArtifactFailed, EditPreserved
 from headway.errors import UsageError
+from headway.files import observe
 from tests.bench import Bench
 
 
@@ -69,6 +72,21 @@ def test_what_was_there_first_is_found_in_whatever_folder(bench: Bench) -> None:
     keys: dict[str, Any] = {name: {"produces": [path], "run": f"echo x > {path}"} for name, path in where.items()}
     bench.plan(**keys)
     assert bench.stale() == {name: "untracked_output" if name in "be" else "never_made" for name in where}
+
+
+def test_where_the_system_may_not_be_asked_a_file_is_found_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some containers forbid the question whether a path is there, and the answer to it is always no."""
+
+    def forbidden(path: str, mode: int, *, follow_symlinks: bool = True) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", forbidden)
+    monkeypatch.setattr(os, "supports_follow_symlinks", {forbidden})
+    (tmp_path / "mine.txt").write_text("mine")
+    look = runpy.run_path(observe.__file__)["Observer"](str(tmp_path))
+    assert (look.is_free("mine.txt"), look.is_free("other.txt")) == (False, True)
 
 
 def test_a_chain_of_files_that_were_there_first_is_adopted_whole(bench: Bench) -> None:

@@ -331,6 +331,18 @@ def test_what_uses_its_key_is_done_again(tmp_path: Path) -> None:
     assert first == second
 
 
+def test_its_key_stays_whatever_it_does_to_its_sources(bench: Bench) -> None:
+    """From attempt to attempt, and from run to run: what was sent is sent on by none of them under another key."""
+    send = "echo $HEADWAY_IDEMPOTENCY_KEY >> sent.log; rm mails/a.txt; exit 1"
+    keys = {"effects": "external", "run": send, "sources": ["mails/*.txt"], "produces": []}
+    bench.plan(mail={**keys, "retry": {"attempts": 2, "backoff": 0}})
+    for _ in range(2):
+        bench.write("mails/a.txt", "hello")
+        bench.run()
+    first, *others = bench.read("sent.log").split()
+    assert others == [first] * 3
+
+
 def test_what_has_effects_elsewhere_is_never_taken_over(bench: Bench) -> None:
     """It was done for something else then."""
     bench.plan(a={"effects": "external", "contract": "1"})

@@ -129,9 +129,11 @@ class EngineAndOracle(RuleBasedStateMachine):
             self.bench.accept(name)
 
     @rule()
-    @precondition(lambda self: not self.model.announced and not self.model.begun)
+    @precondition(lambda self: not self.model.announced)
     def reset(self) -> None:
-        """Somebody withdraws all progress, after a killed run was gone on with."""
+        """Somebody withdraws all progress, unless a killed run still holds some of it."""
+        if self.bench.state().claims:
+            return
         self.model.reset()
         self.bench.do(ResetPlan())
 

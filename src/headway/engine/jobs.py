@@ -76,6 +76,7 @@ class Jobs(Surroundings):
             timeout=spec.timeout or state.settings.timeout,
             function=self._function(spec) if spec.make and fp is not None else None,
             fp=fp,
+            effect_key=self._effect_key(spec) if spec.effects else "",
             state=shared_file,
         )
 
@@ -129,16 +130,19 @@ class Jobs(Surroundings):
         """Before an attempt with effects begins, the key that it is given is on disk."""
         spec = task.job.spec
         if spec.effects:
-            step = Step(key=self._asked(spec), value=task.job.environment["HEADWAY_IDEMPOTENCY_KEY"])
+            step = Step(key=self._asked(spec), value=self.key(task.job))
             self._record(cmd.RecordStep(id=spec.id, token=task.token, name=EFFECT, step=step), True)
 
     def key(self, job: Job) -> str:
-        """The same for every attempt at the same thing until one succeeds: with it, doing it twice does it once."""
-        spec, fp = job.spec, job.fp
-        step = self._record.state.steps.get(spec.id, {}).get(EFFECT) if spec.effects else None
-        if step is not None and step.key == self._asked(spec):
-            return str(step.value)
-        return reuse_key(fp) if fp is not None else ""
+        return job.effect_key or (reuse_key(job.fp) if job.fp is not None else "")
+
+    def _effect_key(self, spec: ArtifactSpec) -> str:
+        """What the attempts before it were given, as long as none succeeded: with it, doing it twice does it once.
+
+        Asked for before an attempt begins: what it does to its sources changes nothing about that.
+        """
+        step = self._record.state.steps.get(spec.id, {}).get(EFFECT)
+        return str(step.value) if step is not None and step.key == self._asked(spec) else ""
 
     def _asked(self, spec: ArtifactSpec) -> str:
         """What is to be done, without the files that the command happens to name: it may have written them itself."""

@@ -22,8 +22,9 @@ from headway.core.paths import is_glob
 RACY_NS = 20_000_000
 """A file touched less than this before it was hashed may change again without its times showing it."""
 
-_CAN_ASK = os.access in os.supports_follow_symlinks
-"""Whether the system tells of a path itself, be it a link that leads nowhere, if it is there."""
+_CAN_ASK = os.access in os.supports_follow_symlinks and os.access("/", os.F_OK, follow_symlinks=False)
+"""Whether the system tells of a path itself, be it a link that leads nowhere, if it is there: in some containers it is
+forbidden to, and then it would say of everything that it is not."""
 
 SKIPPED = frozenset({".headway", ".git"})
 

@@ -173,7 +173,9 @@ class Surroundings:
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One attempt: everything that a recipe may use. `fp`: what it is made from; none where it is only checked."""
+    """One attempt: everything that a recipe may use. `fp`: what it is made from; none where it is only checked.
+    `effect_key`: the key that an earlier attempt at the same thing was given, where there was one.
+    """
 
     spec: ArtifactSpec
     root: str
@@ -184,6 +186,7 @@ class Job(msgspec.Struct, frozen=True):
     timeout: float | None = None
     function: Callable[..., Any] | None = None
     fp: Fingerprint | None = None
+    effect_key: str = ""
     state: str = ""
     prompt: str = ""
     prompts: Mapping[str, str] = {}
