@@ -57,6 +57,17 @@ def execute(root: Path, artifacts: ArtifactGraph, creator: Any, **options: Any) 
     return asyncio.run(IncrementalExecutor(project=root).execute(artifacts, creator, GOAL, **options))
 
 
+def test_a_preview_takes_lists_and_sets_for_tuples(tmp_path: Path) -> None:
+    """As whoever writes Python gives them, filled or empty."""
+    execute(tmp_path, graph(), Creator())
+    given = ArtifactGraph(
+        msgspec.structs.replace(spec, requires=set(spec.requires), produces=list(spec.produces), modifies=[])
+        for spec in graph(App="changed").artifacts.values()
+    )
+    found = IncrementalExecutor(project=tmp_path).preview(given, GOAL)
+    assert len(found.kept) == 4
+
+
 def test_only_what_changed_and_what_depends_on_it_is_created_again(tmp_path: Path) -> None:
     """A changed contract reaches its dependents, and nothing else."""
     first = Creator()

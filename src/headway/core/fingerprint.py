@@ -39,8 +39,6 @@ SPEC_FIELDS = (
 
 
 _spec_values = attrgetter(*SPEC_FIELDS)
-_NO_VALUE: dict[type, str] = {str: "s0:", tuple: "[]"}
-"""What stands for an empty one: most of them are."""
 
 
 class NotEncodable(TypeError):
@@ -151,7 +149,7 @@ def _hash(data: bytes) -> str:
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
     values = _spec_values(spec)
-    plain = "".join([_plain(v) if v else _NO_VALUE[type(v)] for v in values])
+    plain = "".join([_plain(v) if v else "s0:" if type(v) is str else "[]" for v in values])  # most are empty
     if plain.isascii():
         data = plain.encode()
     else:
