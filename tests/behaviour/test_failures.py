@@ -529,6 +529,23 @@ def test_what_was_made_beside_what_finds_no_room_is_kept(tmp_path: Path) -> None
     assert {bench.blob(done[name].outputs[0].digest).decode() for name in done} == {name * 3 for name in done}
 
 
+def no_way() -> str:
+    """A recipe that fails."""
+    raise ValueError("no")
+
+
+def test_a_prompt_that_finds_no_room_is_not_named(tmp_path: Path) -> None:
+    """Whatever else came of the attempt: nobody is sent to look for bytes that are not there."""
+    bench = Bench(tmp_path / "p", disk=CrampedDisk())
+    bench.write("long.md", "x" * 20_000)
+    bench.plan(a={"templates": {"phase": "long.md"}}, b={"templates": {"phase": "long.md"}})
+    bench.makes("a", no_way)
+    bench.run(jobs=1)
+    failed = bench.state().failed
+    assert {name: failure.prompt for name, failure in failed.items()} == {"a": "", "b": ""}
+    assert failed["a"].error.startswith("ValueError: no")
+
+
 class FullLedger(RealDisk):
     """A disk on which the ledger finds no room after some writes."""
 

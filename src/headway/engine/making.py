@@ -129,6 +129,7 @@ class Batch:
         try:
             outputs = self._outputs.keep(placed, texts)
         except Exception as error:  # noqa: BLE001  # said so with the artifact
+            outcome.prompt = "" if texts else outcome.prompt  # an event names no bytes that are not there
             if outcome.ok:
                 _failed(outcome, *_problem(error))
                 outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
