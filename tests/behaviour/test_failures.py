@@ -16,6 +16,7 @@ import pytest
 
 from headway.core.plan import Profile
 from headway.disk import RealDisk
+from headway.engine import workers
 from headway.engine.recipes.base import QuotaExhausted
 from headway.engine.recipes.function import Context
 from headway.errors import StorageFailed
@@ -534,8 +535,10 @@ def no_way() -> str:
     raise ValueError("no")
 
 
-def test_a_prompt_that_finds_no_room_is_not_named(tmp_path: Path) -> None:
-    """Whatever else came of the attempt: nobody is sent to look for bytes that are not there."""
+@pytest.mark.parametrize("light", [True, False], ids=["in a row", "by itself"])
+def test_a_prompt_that_finds_no_room_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, light: bool) -> None:
+    """Nobody is sent to look for bytes that are not there; and nothing that takes its time is asked in vain."""
+    monkeypatch.setattr(workers, "LIGHT_AFTER", 0 if light else 8)
     bench = Bench(tmp_path / "p", disk=CrampedDisk())
     bench.write("long.md", "x" * 20_000)
     bench.plan(a={"templates": {"phase": "long.md"}}, b={"templates": {"phase": "long.md"}})
@@ -543,7 +546,7 @@ def test_a_prompt_that_finds_no_room_is_not_named(tmp_path: Path) -> None:
     bench.run(jobs=1)
     failed = bench.state().failed
     assert {name: failure.prompt for name, failure in failed.items()} == {"a": "", "b": ""}
-    assert failed["a"].error.startswith("ValueError: no")
+    assert failed["a"].error.startswith("ValueError: no") is light
 
 
 class FullLedger(RealDisk):

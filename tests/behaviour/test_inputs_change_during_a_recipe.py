@@ -93,6 +93,18 @@ def test_a_source_that_changed_before_the_start_is_simply_the_source(bench: Benc
     assert (bench.out("b"), bench.stale()) == ("b(a,2)", {})
 
 
+def test_a_source_that_changed_since_another_read_it_is_simply_the_source(bench: Bench) -> None:
+    """What was looked at for one artifact is not what the next one is made from."""
+    bench.write("src.txt", "1")
+    bench.plan("a -> x -> b", a={"sources": ["src.txt"]}, b={"sources": ["src.txt"]})
+    bench.makes("x", after(lambda: bench.write("src.txt", "2"), "x"))
+    ran = bench.run()
+    assert (ran.log, ran.code, ran.result.moved) == (["made a", "made x", "made b"], 0, {})
+    assert bench.out("b") == "b(x,2)"
+    assert bench.stale() == {"a": "source_changed", "x": "requirement_stale", "b": "requirement_stale"}
+    assert bench.run().log == ["made a", "made x", "kept b"]
+
+
 @pytest.mark.parametrize(
     "check", [{"verify": "echo 2 > src.txt"}, {"gates": [{"name": "g", "kind": "check", "run": "echo 2 > src.txt"}]}]
 )

@@ -230,7 +230,7 @@ class Judge:
         state = self.state
         spec = state.artifacts[artifact_id]
         self._at_paths = {}
-        if anew is not None and (spec.templates or artifact_id in self._sources):
+        if anew is not None and (spec.sources or spec.templates or not spec.make or spec.verify):
             self._forget_files(spec, anew)
         skip = state.skipped.get(artifact_id) if state.skipped else None
         if skip is not None and not self.is_forced(artifact_id):
@@ -250,7 +250,8 @@ class Judge:
 
     def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
         """What the artifact reads is looked at once more, if nobody has in this moment."""
-        self.files.forget(anew.first(self._sources.get(spec.id, ())))
+        known = self._sources.get(spec.id)
+        self.files.forget(anew.first(self.files.of(spec, self.state.settings.vars, ()) if known is None else known))
         if spec.templates:
             self.files.forget(anew.first(self.templates.files(spec)))
 

@@ -210,7 +210,7 @@ class Workshop:
                 return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
             said = Outcome(spec.id, True)
             if spec.templates and self._render is not None:
-                task = replace(task, job=self._with_prompt(task.job, said, batch))
+                task = replace(task, job=self._with_prompt(task, said, batch))
             attempt = self._run(task)
             if task.job.responses:
                 attempt.stdout = "\n".join(task.job.responses).encode()
@@ -255,15 +255,18 @@ class Workshop:
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
 
-    def _with_prompt(self, job: Job, said: Outcome, batch: Batch) -> Job:
-        """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file."""
+    def _with_prompt(self, task: Task, said: Outcome, batch: Batch) -> Job:
+        """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file.
+
+        It is kept before anything is asked with it, unless the answer is there in a moment.
+        """
         assert self._render is not None, "whoever has templates can render them"
-        rendered = self._render(job)
+        rendered = self._render(task.job)
         data = rendered.text.encode()
-        said.prompt = batch.add_text(said, data)
+        said.prompt = batch.add_text(said, data) if task.light else self._keep(data)
         path = self._as_file(said.prompt, data)
         return replace(
-            job,
+            task.job,
             prompt=rendered.text,
             prompts=rendered.parts,
             prompt_path=path,

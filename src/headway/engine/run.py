@@ -323,10 +323,10 @@ class Run:
             return None
         if self._tally.is_blocked_elsewhere(artifact_id, reason) or self._without_making(spec, reason):
             return None
+        if self._is_moved_before(spec):
+            return None
         if self._options.limit is not None and self._started >= self._options.limit:
             self.result.beyond.append(artifact_id)
-            return None
-        if self._is_moved_before(spec):
             return None
         return self._prepare(spec)
 
@@ -380,8 +380,8 @@ class Run:
             self._fail_unmade(spec, "unmakeable", problem)
             return None
         fp = self._judge.made_from(spec.id)
-        way = self._keeper.make_way(spec)
         try:
+            way = self._keeper.make_way(spec)
             job = self._jobs.job(spec, fp)
         except HeadwayError as error:
             self._fail_unmade(spec, error.error_code, error.in_one_line)

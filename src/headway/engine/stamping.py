@@ -12,6 +12,7 @@ import msgspec
 
 from headway import stamp
 from headway.core.approval import is_open
+from headway.core.fingerprint import LENGTH
 from headway.core.paths import is_glob
 from headway.core.state import Position, State
 from headway.engine.result import RunResult
@@ -105,8 +106,8 @@ def _named(
     absent |= {path for part in parts for path in part.judge.observer.broken}
     changed = changed or any(os.path.isfile(os.path.join(root, path)) for path in absent)
     apart = {path: digest for part in parts for path, digest in _apart(part, root).items()} | proposal
-    read = {path: digest for part in parts for path, digest in _files(part).items()}
-    files = None if changed else _settled(judge, read | apart)
+    read = _files(parts)
+    files = None if changed or read is None else _settled(judge, read | apart)
     texts = _texts(parts, root)
     if files is None or texts is None or not _is_all(judge, files):
         return None
@@ -267,20 +268,29 @@ def _apart(part: Part, root: str) -> dict[str, str]:
     return found | {os.path.relpath(path, root): digest for path, digest in part.judge.code.files.items()}
 
 
-def _files(part: Part) -> dict[str, str]:
-    """Every file that artifacts read or left, with the digest that it had then ("" for whatever it had)."""
-    judge, found = part.judge, dict[str, str]()
-    for artifact_id, outputs in part.left.items():
-        for output in outputs:
-            if output.path and judge.shared.is_last(artifact_id, output.path):
-                found[output.path.rstrip("/")] = output.digest
-        if artifact_id in judge.now:
-            found |= judge.now[artifact_id].sources
-        spec = judge.state.artifacts.get(artifact_id)
-        if spec is not None and spec.reads:
-            found |= {p: judge.now[artifact_id].before[p] for p in spec.reads if p not in judge.shared.chains}
-        if spec is not None and spec.templates:
-            found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
+def _files(parts: Iterable[Part]) -> dict[str, str] | None:
+    """Every file that artifacts read or left, with the digest that it had then ("" for whatever it had).
+
+    None if one was read by somebody before it changed, and by somebody else after that.
+    """
+    found: dict[str, str] = {}
+    for part in parts:
+        judge = part.judge
+        for artifact_id, outputs in part.left.items():
+            for output in outputs:
+                if output.path and judge.shared.is_last(artifact_id, output.path):
+                    found[output.path.rstrip("/")] = output.digest
+            now, spec = judge.now.get(artifact_id), judge.state.artifacts.get(artifact_id)
+            if now is not None and now.sources:
+                for path, digest in now.sources.items():
+                    if found.setdefault(path, digest)[:LENGTH] != digest[:LENGTH]:
+                        return None
+            if now is not None and spec is not None and spec.reads:
+                found |= {p: now.before[p] for p in spec.reads if p not in judge.shared.chains}
+            if spec is not None and spec.templates:
+                if now is not None and now.templates != judge.templates.digests(spec):
+                    return None
+                found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     return found
 
 

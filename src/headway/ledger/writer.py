@@ -337,11 +337,12 @@ class Writer:
         self._in_doubt = True
         records = self._ledger.stage(events, by=by, ts=ts)
         self._staged += records
-        self._pace.events += len(records)
+        pace = self._pace
         for record in records:
             self._state = apply(self._state, record)
+            pace.events += 1
             if record.event.type in BASES:
-                self._pace.done(self._ledger.size())
+                pace.done(self._ledger.size())
         return records
 
     def _write(self) -> bool:
