@@ -63,7 +63,7 @@ class Outputs:
         return tuple(found)
 
     def set_aside(self, paths: Iterable[str]) -> tuple[Output, ...]:
-        """What stands at these paths, whatever it is and however large: kept as blobs before it is overwritten."""
+        """What stands at these paths, however large: kept as blobs before it is overwritten, as far as it has bytes."""
         return tuple(output for path in paths if (output := self._capture(path, None)) is not None)
 
     def left(self, paths: Iterable[str]) -> tuple[Output, ...]:
@@ -283,6 +283,8 @@ class Outputs:
             target = os.readlink(full)
             return Output(path, self.blobs.put(b"link:" + os.fsencode(target)), len(target), "link")
         kind: Literal["file", "exec"] = "exec" if found.st_mode & 0o100 else "file"
+        if largest is None and not stat.S_ISREG(found.st_mode):
+            return None  # a pipe or a socket has no bytes that could be kept
         if not stat.S_ISREG(found.st_mode) or (largest is not None and found.st_size > largest):
             seen = self.observer.look(path)
             return Output(path, seen.digest, seen.size, kind)
@@ -300,7 +302,8 @@ class Outputs:
         listed = []
         for name, seen in self.observer.tree(base):
             if seen.kind == "special":
-                listed.append((name, seen))
+                if largest is not None:
+                    listed.append((name, seen))
                 continue
             inner = self._capture(f"{base}/{name}", largest)
             listed.append((name, Seen(inner.digest, inner.size, inner.kind) if inner else ABSENT))
