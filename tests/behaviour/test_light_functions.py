@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from headway import Plan
+from headway import Plan, Project
+from headway.core.events import EditPreserved
 from headway.engine.recipes.function import Context
 from headway.errors import HeadwayError
 from headway.store import PlanStore
@@ -109,7 +110,8 @@ def test_an_error_of_any_length_is_that_artifacts_failure() -> None:
 
 SCRIPT = """\
 import sys, time
-from headway import Plan
+from headway import Plan, Project
+from headway.core.events import EditPreserved
 plan = Plan("Killed at any time", id="killed")
 def make(n, ctx):
     with open("calls", "a") as calls:
@@ -180,6 +182,25 @@ def test_who_edits_the_output_of_one_that_waits_for_a_slow_one_is_asked(here: Pa
     again = plan.run(check=False)
     assert [(d.code, d.artifacts) for d in again.decisions] == [("output_modified", ["n7"])]
     assert edited.read_text() == "mine"
+
+
+@pytest.mark.parametrize("waits", [0, 30])
+def test_what_somebody_writes_in_the_moment_before_it_is_made_is_kept(here: Path, waits: int) -> None:
+    """It was looked at, and its function has begun: nobody can be asked any more, but nothing is lost."""
+
+    def make(n: int) -> str:
+        if n == waits:
+            Path(f"out/{n}.txt").write_text("mine")
+        return str(n)
+
+    plan = Plan("Many", id="many")
+    for n in range(40):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    assert len(plan.run(jobs=1).made) == 40
+    folder = PlanStore(str(here / ".headway/plans")).folder("many")
+    (kept,) = [record.event for record in folder.history() if isinstance(record.event, EditPreserved)]
+    assert Path(f"out/{waits}.txt").read_text() == str(waits)
+    assert [Project(here).blobs.get(output.digest) for output in kept.outputs] == [b"mine"]
 
 
 def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:

@@ -452,6 +452,8 @@ class Run:
         self._in_place.let_go(outcome.id)
         self._groups.ended(outcome.id)
         self._workers.learn(task.job.spec, outcome)
+        if outcome.stood:
+            self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):

@@ -29,12 +29,14 @@ class Placed(msgspec.Struct, frozen=True):
     """Bytes that were just written to a path, or the text of an artifact without files, which has none.
 
     `found` is the file as it was left, and `marked` the time that it was given (see `Observer.remember_written`).
+    `stood`: what had come to stand there before, kept as blobs.
     """
 
     path: str
     data: bytes
     found: os.stat_result | None = None
     marked: int = 0
+    stood: Output | None = None
 
 
 class Outputs:
@@ -177,13 +179,16 @@ class Outputs:
         if executable:
             os.chmod(self._full(path), 0o755)
 
-    def place(self, path: str, data: bytes) -> Placed:
-        """Write bytes that are at hand; `keep` makes an output of them, without reading them back."""
+    def place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
+        """Write bytes that are at hand; `keep` makes an output of them, without reading them back.
+
+        `free`: nothing stood there so far. What does by now, somebody may have written.
+        """
         try:
-            return self._place(path, data)
+            return self._place(path, data, free=free)
         except FileNotFoundError:
             self.make_parents(path)
-            return self._place(path, data)
+            return self._place(path, data, free=free)
 
     def keep(self, placed: Sequence[Placed]) -> list[Output]:
         """Take what was placed into blobs, all of it in one write."""
@@ -197,13 +202,17 @@ class Outputs:
                 self.observer.remember_written(one.path, digest, one.found, one.marked)
         return outputs
 
-    def _place(self, path: str, data: bytes) -> Placed:
+    def _place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
         """Write a file into a folder that is there."""
         full = self._full(path)
         now = time.time_ns()
+        stood = None
         try:
             fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (FileExistsError, IsADirectoryError):
+            stood = self._capture(path, None) if free else None
+            if stood is not None and stood.digest == hashlib.sha256(data).hexdigest():
+                stood = None  # the same, so nothing is lost with it
             if os.path.isdir(full) and not os.path.islink(full):
                 _remove_folder(full)
             write_file(REAL, full, [data], durable=False)
@@ -216,7 +225,7 @@ class Outputs:
                 found = os.fstat(fd)
             finally:
                 os.close(fd)
-        return Placed(path, data, found, now)
+        return Placed(path, data, found, now, stood)
 
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""
