@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -182,6 +183,22 @@ def test_who_edits_the_output_of_one_that_waits_for_a_slow_one_is_asked(here: Pa
     again = plan.run(check=False)
     assert [(d.code, d.artifacts) for d in again.decisions] == [("output_modified", ["n7"])]
     assert edited.read_text() == "mine"
+
+
+def test_one_that_takes_the_folder_away_is_in_nobodys_way() -> None:
+    """Whoever is made after it in the same row finds the folder of its output all the same."""
+
+    def make(n: int, ctx: Context) -> str | None:
+        if n % 2:
+            shutil.rmtree("out")
+            return "cleaned"
+        ctx.output.write_text(str(n))
+        return None
+
+    plan = Plan("Many", id="many")
+    for n in range(MANY):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=() if n % 2 else f"out/{n}.txt")
+    assert plan.run(jobs=1, check=False).failed == {}
 
 
 @pytest.mark.parametrize("waits", [0, 30])

@@ -79,9 +79,9 @@ class Batch:
         self._size = 0
 
     def make_parents(self, path: str) -> None:
-        """The folders above an output are there."""
+        """The folders above an output are there; a function that was made before it may have taken them away."""
         folder = path[: path.rfind("/", 0, -1) + 1]
-        if folder not in self._folders:
+        if folder not in self._folders or self._outputs.observer.is_free(folder):
             self._outputs.make_parents(path)
             self._folders.add(folder)
 
