@@ -332,12 +332,16 @@ def write(
             file.write(zlib.crc32(data).to_bytes(4, "big") + data)
         os.replace(temporary, target)
     except OSError:
-        return
+        _remove(temporary)
 
 
 def forget(home: str, plan: str) -> None:
     """No stamp from here on."""
+    _remove(path_of(home, plan))
+
+
+def _remove(path: str) -> None:
     try:
-        os.unlink(path_of(home, plan))
+        os.unlink(path)
     except OSError:
         return

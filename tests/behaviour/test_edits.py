@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from headway.core.events import ArtifactFailed, EditPreserved
+from headway.doctor import Doctor
 from headway.errors import UsageError
 from headway.files import observe
+from headway.work import Work
 from tests.bench import Bench
 
 
@@ -272,6 +274,24 @@ def test_a_discarded_file_that_was_there_first(bench: Bench) -> None:
     bench.plan("a")
     assert bench.run(on_edit="discard").log == ["made a"]
     assert (bench.out("a"), preserved(bench)) == ("a()", [b"mine"])
+
+
+@pytest.mark.parametrize("produces", ["out/a", "out/a/"])
+def test_a_discarded_pipe_is_nothing_that_blobs_could_lack(bench: Bench, produces: str) -> None:
+    """It has no bytes; what stands beside it in a folder is kept all the same, and can be had again."""
+    pipe = bench.path(f"{produces}pipe" if produces.endswith("/") else produces)
+    os.makedirs(os.path.dirname(pipe))
+    os.mkfifo(pipe)
+    if produces.endswith("/"):
+        bench.path("out/a/words").write_text("mine")
+    command = "echo made > {output}x" if produces.endswith("/") else "echo made > {output}"
+    bench.plan(a={"run": command, "produces": produces})
+    assert bench.run().code == 3
+    assert bench.run(on_edit="discard").did == {"made a"}
+    assert Doctor(bench.project).examine() == []
+    if produces.endswith("/"):
+        Work(bench.project).restore("plan", "a")
+        assert bench.path("out/a/words").read_text() == "mine"
 
 
 def test_bytes_that_were_once_preserved_are_named(made: Bench) -> None:

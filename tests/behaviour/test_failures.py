@@ -584,7 +584,7 @@ def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monk
     """The error names the path."""
     from headway.files.outputs import Outputs
 
-    def place(self: Outputs, path: str, data: bytes) -> None:
+    def place(self: Outputs, path: str, data: bytes, *, free: bool = False) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", path)
 
     bench.plan("a -> b")

@@ -12,7 +12,7 @@ import pytest
 from headway import Plan, Project
 from headway.engine.gc import free_space
 from headway.errors import DamageError, TryLater
-from headway.files.blobs import Blobs
+from headway.files.blobs import LARGE, Blobs
 from headway.work import Work
 from tests.workshop import Workshop
 
@@ -83,6 +83,20 @@ def test_nothing_is_freed_while_somebody_writes(root: Path) -> None:
         free_space(Project(root).store)
     writer.close()
     free_space(Project(root).store)
+
+
+def test_what_a_killed_writer_left_half_written_goes(root: Path) -> None:
+    """A large blob is a file of its own, put in place by a rename that a killed process did not get to."""
+    plan = Plan("Words", id="words")
+    plan.add("it", make=lambda: "large" * LARGE, produces="out.txt")
+    plan.run()
+    (large,) = Path(".headway/blobs").glob("??/*")
+    half = large.with_name(f"{large.name}.4194305.0123abcd.tmp")
+    half.write_bytes(b"half of it")
+    free_space(Project(root).store, keep_days=0, dry_run=True)
+    assert half.exists()
+    free_space(Project(root).store, keep_days=0)
+    assert [path.name for path in large.parent.iterdir()] == [large.name]
 
 
 def test_a_damaged_ledger_stops_it(root: Path) -> None:

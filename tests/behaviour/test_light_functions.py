@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from headway import Plan
+from headway import Plan, Project
+from headway.core.events import EditPreserved
 from headway.engine import workers
 from headway.engine.recipes.function import Context
 from headway.errors import HeadwayError
@@ -112,7 +114,8 @@ def test_an_error_of_any_length_is_that_artifacts_failure() -> None:
 
 SCRIPT = """\
 import sys, time
-from headway import Plan
+from headway import Plan, Project
+from headway.core.events import EditPreserved
 plan = Plan("Killed at any time", id="killed")
 def make(n, ctx):
     with open("calls", "a") as calls:
@@ -208,6 +211,41 @@ def test_what_somebody_writes_to_the_path_of_one_that_waits_in_a_row_is_not_over
     assert (decision.code, decision.artifacts) == ("output_modified" if made_before else "untracked_output", ["n40"])
     assert (here / "out/40.txt").read_text() == "mine"
     assert len(result.made) == 79
+
+
+def test_one_that_takes_the_folder_away_is_in_nobodys_way() -> None:
+    """Whoever is made after it in the same row finds the folder of its output all the same."""
+
+    def make(n: int, ctx: Context) -> str | None:
+        if n % 2:
+            shutil.rmtree("out")
+            return "cleaned"
+        ctx.output.write_text(str(n))
+        return None
+
+    plan = Plan("Many", id="many")
+    for n in range(MANY):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=() if n % 2 else f"out/{n}.txt")
+    assert plan.run(jobs=1, check=False).failed == {}
+
+
+@pytest.mark.parametrize("waits", [0, 30])
+def test_what_somebody_writes_in_the_moment_before_it_is_made_is_kept(here: Path, waits: int) -> None:
+    """It was looked at, and its function has begun: nobody can be asked any more, but nothing is lost."""
+
+    def make(n: int) -> str:
+        if n == waits:
+            Path(f"out/{n}.txt").write_text("mine")
+        return str(n)
+
+    plan = Plan("Many", id="many")
+    for n in range(40):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    assert len(plan.run(jobs=1).made) == 40
+    folder = PlanStore(str(here / ".headway/plans")).folder("many")
+    (kept,) = [record.event for record in folder.history() if isinstance(record.event, EditPreserved)]
+    assert Path(f"out/{waits}.txt").read_text() == str(waits)
+    assert [Project(here).blobs.get(output.digest) for output in kept.outputs] == [b"mine"]
 
 
 def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:

@@ -266,6 +266,16 @@ def test_a_damaged_stamp_is_as_good_as_none(project: Path) -> None:
     assert stamped() is None
 
 
+def test_a_stamp_that_cannot_be_put_in_place_leaves_nothing_behind(project: Path) -> None:
+    """A disk that refuses it, half-way or at its end, is not filled any further."""
+    path = next((project / ".headway/stamps").iterdir())
+    path.unlink()
+    path.mkdir()
+    (project / "data/a.txt").write_text("b")
+    assert "2 made" in run()
+    assert list((project / ".headway/stamps").iterdir()) == [path]
+
+
 def test_a_run_with_nothing_to_do_adds_no_byte(project: Path) -> None:
     """Neither by the stamp nor by the full judgement."""
 

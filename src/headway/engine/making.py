@@ -56,7 +56,7 @@ class Task(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct):
-    """What came of it."""
+    """What came of it. `stood`: what had come to stand at its paths since they were looked at, kept as blobs."""
 
     id: str
     ok: bool
@@ -71,6 +71,7 @@ class Outcome(msgspec.Struct):
     retry_after: float | None = None
     checks: tuple[Check, ...] = ()
     prompt: str = ""
+    stood: tuple[Output, ...] = ()
 
 
 class Batch:
@@ -84,9 +85,9 @@ class Batch:
         self._size = 0
 
     def make_parents(self, path: str) -> None:
-        """The folders above an output are there."""
+        """The folders above an output are there; a function that was made before it may have taken them away."""
         folder = path[: path.rfind("/", 0, -1) + 1]
-        if folder not in self._folders:
+        if folder not in self._folders or self._outputs.observer.is_free(folder):
             self._outputs.make_parents(path)
             self._folders.add(folder)
 
@@ -221,7 +222,8 @@ class Workshop:
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
-            text, known = self._write(attempt.value, task.job)
+            text, known = self._write(attempt.value, task.job, free=not task.replaces)
+            said.stood = tuple([one.stood for one in known.values() if one.stood is not None])
             missing = [path for path in paths if path not in known and not self._exists(path)]
             if missing and spec.optional:
                 missing = [p for p in missing if p not in spec.optional]
@@ -285,8 +287,11 @@ class Workshop:
         full = os.path.join(self.root, path)
         return bool(os.listdir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
 
-    def _write(self, value: Any, job: Job) -> tuple[bytes, dict[str, Placed]]:
-        """Put what a function returned where it belongs: the text of one without files, and what was written."""
+    def _write(self, value: Any, job: Job, *, free: bool) -> tuple[bytes, dict[str, Placed]]:
+        """Put what a function returned where it belongs: the text of one without files, and what was written.
+
+        `free`: nothing stood at its paths when they were looked at.
+        """
         spec = job.spec
         if job.function is None:
             return (value if isinstance(value, bytes) and not spec.produces else b""), {}
@@ -298,7 +303,7 @@ class Workshop:
             elif isinstance(data, Path):
                 self._copy(data, path)
             else:
-                known[path] = self.outputs.place(path, data)
+                known[path] = self.outputs.place(path, data, free=free)
         return text, known
 
     def _copy(self, source: Path, path: str) -> None:

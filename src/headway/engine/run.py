@@ -454,6 +454,8 @@ class Run:
         if outcome.code == TOUCHED:
             return task, *self._touched(task, outcome)
         self._workers.learn(task.job.spec, outcome)
+        if outcome.stood:
+            self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):

@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from headway.disk import REAL, Disk, make_folders, sync_folders, write_all, write_file
+from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
 
 MANY_PACKS = 40
@@ -139,6 +139,8 @@ class Blobs:
         if not os.path.isdir(self.folder):
             return Freed(0, 0, 0)
         with self._alone():
+            if not dry_run:
+                self._sweep()
             live = needed()
             self._forget()
             self._learn()
@@ -149,6 +151,14 @@ class Blobs:
             self._sound.clear()
             total = sum(1 for _ in self.names()) - (len(dead) if dry_run else 0)
         return Freed(total, len(dead), sum(dead.values()))
+
+    def _sweep(self) -> None:
+        """Take away what killed processes left half-written: nobody writes now, so nobody needs it."""
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                if LEFTOVER.fullmatch(name):
+                    with suppress(FileNotFoundError):
+                        self._disk.remove(os.path.join(folder, name))
 
     def _drop(self, dead: Collection[str]) -> None:
         """Write what is kept into one pack, durably, before the old ones go."""

@@ -29,12 +29,14 @@ class Placed(msgspec.Struct, frozen=True):
     """Bytes that were just written to a path, or the text of an artifact without files, which has none.
 
     `found` is the file as it was left, and `marked` the time that it was given (see `Observer.remember_written`).
+    `stood`: what had come to stand there before, kept as blobs.
     """
 
     path: str
     data: bytes
     found: os.stat_result | None = None
     marked: int = 0
+    stood: Output | None = None
 
 
 class Outputs:
@@ -63,7 +65,7 @@ class Outputs:
         return tuple(found)
 
     def set_aside(self, paths: Iterable[str]) -> tuple[Output, ...]:
-        """What stands at these paths, whatever it is and however large: kept as blobs before it is overwritten."""
+        """What stands at these paths, however large: kept as blobs before it is overwritten, as far as it has bytes."""
         return tuple(output for path in paths if (output := self._capture(path, None)) is not None)
 
     def left(self, paths: Iterable[str]) -> tuple[Output, ...]:
@@ -177,13 +179,16 @@ class Outputs:
         if executable:
             os.chmod(self._full(path), 0o755)
 
-    def place(self, path: str, data: bytes) -> Placed:
-        """Write bytes that are at hand; `keep` makes an output of them, without reading them back."""
+    def place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
+        """Write bytes that are at hand; `keep` makes an output of them, without reading them back.
+
+        `free`: nothing stood there so far. What does by now, somebody may have written.
+        """
         try:
-            return self._place(path, data)
+            return self._place(path, data, free=free)
         except FileNotFoundError:
             self.make_parents(path)
-            return self._place(path, data)
+            return self._place(path, data, free=free)
 
     def keep(self, placed: Sequence[Placed], texts: Sequence[bytes] = ()) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it."""
@@ -198,16 +203,19 @@ class Outputs:
                 self.observer.remember_written(one.path, digest, one.found, one.marked)
         return outputs
 
-    def _place(self, path: str, data: bytes) -> Placed:
+    def _place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
         """Write a file into a folder that is there."""
         full = self._full(path)
         now = time.time_ns()
-        if path in self.observer.entries:  # something was seen there
+        if not free and path in self.observer.entries:  # something was seen there
             return Placed(path, data, _replace(full, data, now), now)
         try:
             fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (FileExistsError, IsADirectoryError):
-            return Placed(path, data, _replace(full, data, now), now)
+            stood = self._capture(path, None) if free else None
+            if stood is not None and stood.digest == hashlib.sha256(data).hexdigest():
+                stood = None  # the same, so nothing is lost with it
+            return Placed(path, data, _replace(full, data, now), now, stood)
         try:
             write_all(REAL, fd, data, 0)
             os.utime(fd, ns=(now, now))
@@ -281,6 +289,8 @@ class Outputs:
             target = os.readlink(full)
             return Output(path, self.blobs.put(b"link:" + os.fsencode(target)), len(target), "link")
         kind: Literal["file", "exec"] = "exec" if found.st_mode & 0o100 else "file"
+        if largest is None and not stat.S_ISREG(found.st_mode):
+            return None  # a pipe or a socket has no bytes that could be kept
         if not stat.S_ISREG(found.st_mode) or (largest is not None and found.st_size > largest):
             seen = self.observer.look(path)
             return Output(path, seen.digest, seen.size, kind)
@@ -298,7 +308,8 @@ class Outputs:
         listed = []
         for name, seen in self.observer.tree(base):
             if seen.kind == "special":
-                listed.append((name, seen))
+                if largest is not None:
+                    listed.append((name, seen))
                 continue
             inner = self._capture(f"{base}/{name}", largest)
             listed.append((name, Seen(inner.digest, inner.size, inner.kind) if inner else ABSENT))
