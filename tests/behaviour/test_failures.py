@@ -369,6 +369,17 @@ def test_an_output_below_a_link_out_of_the_project_is_refused(bench: Bench, tmp_
     assert list((tmp_path / "outside").iterdir()) == []
 
 
+def test_a_folder_below_a_link_out_of_the_project_fails_its_artifact_alone(bench: Bench, tmp_path: Path) -> None:
+    """It cannot even be emptied; the others are made."""
+    (tmp_path / "outside").mkdir()
+    bench.plan("a; b", a={"produces": ["link/t/"]})
+    bench.path("link").symlink_to(tmp_path / "outside")
+    ran = bench.run()
+    assert ran.result.failed["a"].startswith("link/t/ is outside the project")
+    assert ran.result.made == ["b"]
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_a_source_that_cannot_be_read_fails_its_artifact(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """By name; the rest is made."""
     from headway.files.observe import Observer, Seen
