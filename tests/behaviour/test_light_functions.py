@@ -213,6 +213,32 @@ def test_what_somebody_writes_to_the_path_of_one_that_waits_in_a_row_is_not_over
     assert len(result.made) == 79
 
 
+def test_a_child_that_a_function_forks_does_not_go_on_with_the_run(here: Path) -> None:
+    """Whether it returns or raises: each is called once, and no process is left behind."""
+    children: list[int] = []
+
+    def make(n: int) -> str:
+        with Path("calls").open("a") as file:
+            file.write(f"{n}\n")
+        if n in (20, 30):
+            child = os.fork()
+            if not child and n == 30:
+                sys.exit(0)
+            children.append(child)
+        return str(n)
+
+    plan = Plan("Many", id="many")
+    for n in range(60):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    assert len(plan.run(jobs=1).made) == 60
+    deadline = time.monotonic() + 10
+    for child in children:
+        while os.waitpid(child, os.WNOHANG)[0] != child:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert sorted(map(int, Path("calls").read_text().split())) == list(range(60))
+
+
 def test_one_that_takes_the_folder_away_is_in_nobodys_way() -> None:
     """Whoever is made after it in the same row finds the folder of its output all the same."""
 

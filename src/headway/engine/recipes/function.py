@@ -267,7 +267,10 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     assert function is not None, "a function recipe has a function"
     _guard_exit()
     _recipe.id = job.spec.id
+    process = os.getpid()
     attempt, prints = kept_prints(job.printed, _attempt, function, job, loop)
+    if os.getpid() != process:
+        _exit(not attempt.ok)  # a child that the function left behind: the run is its parent's, and goes on there
     if prints:
         attempt.stdout, attempt.stderr = prints.bytes("stdout"), prints.bytes("stderr") + attempt.stderr
     return attempt
