@@ -61,7 +61,7 @@ def test_a_preview_takes_lists_and_sets_for_tuples(tmp_path: Path) -> None:
     """As whoever writes Python gives them, filled or empty."""
     execute(tmp_path, graph(), Creator())
     given = ArtifactGraph(
-        msgspec.structs.replace(spec, requires=set(spec.requires), produces=list(spec.produces), modifies=[])
+        msgspec.structs.replace(spec, requires=list(spec.requires), produces=set(spec.produces), modifies=[])
         for spec in graph(App="changed").artifacts.values()
     )
     found = IncrementalExecutor(project=tmp_path).preview(given, GOAL)
