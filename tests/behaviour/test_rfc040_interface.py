@@ -61,7 +61,9 @@ def test_a_preview_takes_lists_and_sets_for_tuples(tmp_path: Path) -> None:
     """As whoever writes Python gives them, filled or empty."""
     execute(tmp_path, graph(), Creator())
     given = ArtifactGraph(
-        msgspec.structs.replace(spec, requires=list(spec.requires), produces=set(spec.produces), modifies=[])
+        msgspec.structs.replace(
+            spec, requires=[*spec.requires], produces=[*spec.produces], modifies=[], acceptance=set()
+        )
         for spec in graph(App="changed").artifacts.values()
     )
     found = IncrementalExecutor(project=tmp_path).preview(given, GOAL)
