@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from headway.ledger.lock import FileLock
 from headway.project import Project
 from headway.surfaces.cli.main import main
 from tests.bench import Bench
@@ -116,6 +117,8 @@ def test_what_is_left_of_a_command_that_itself_has_ended_is_ended_too(tmp_path: 
     )
     process = start(tmp_path)
     assert soon(lambda: (tmp_path / "began").exists() and len(processes(f"sleep\0{mark}")) == 2)
+    lock = FileLock(str(tmp_path / ".headway/plans/p/run.lock"))
+    assert soon(lambda: lock.signature().get("groups"))
     process.kill()
     finish(process)
     shell = next(pid for pid in processes(mark) if b"/bin/sh" in Path(f"/proc/{pid}/cmdline").read_bytes())

@@ -81,9 +81,8 @@ class FileLock:
         return False
 
     def sign(self, facts: dict[str, Any]) -> None:
-        """Write who holds it, for whoever is refused."""
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, msgspec.json.encode(facts), 0)
+        """Write who holds it, for whoever is refused: in one piece, blanks over what is left of a longer one before."""
+        os.pwrite(self._fd, msgspec.json.encode(facts).ljust(os.fstat(self._fd).st_size), 0)
 
     def signature(self) -> dict[str, Any]:
         """Who signed it last, or nothing."""
