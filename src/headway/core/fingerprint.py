@@ -126,10 +126,8 @@ def _texts(values: Collection[str]) -> bytes:
     return plain.encode() if plain.isascii() else b"[%s]" % b"".join(map(_text, values))
 
 
-def _plain(values: str | Collection[str]) -> str:
-    """A text, or several, in their canonical form if all of them are ASCII: then they have as many bytes as letters."""
-    if type(values) is str:
-        return f"s{len(values)}:{values}"
+def _plain(values: Collection[str]) -> str:
+    """Texts in their canonical form if all of them are ASCII: then they have as many bytes as letters."""
     return f"[{''.join([f's{len(value)}:{value}' for value in values])}]"
 
 
@@ -149,7 +147,12 @@ def _hash(data: bytes) -> str:
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
     values = _spec_values(spec)
-    plain = "".join([_plain(v) if v else "s0:" if type(v) is str else "[]" for v in values])  # most are empty
+    said, contract, told, acceptance, produces, modifies, requires, verify = values
+    plain = (
+        f"s{len(said)}:{said}s{len(contract)}:{contract}s{len(told)}:{told}{_plain(acceptance) if acceptance else '[]'}"
+        f"{_plain(produces) if produces else '[]'}{_plain(modifies) if modifies else '[]'}"
+        f"{_plain(requires) if requires else '[]'}s{len(verify)}:{verify}"
+    )
     if plain.isascii():
         data = plain.encode()
     else:

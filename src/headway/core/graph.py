@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
@@ -106,8 +107,29 @@ class ArtifactGraph:
 
         In an order in which requirements come first. Artifacts on or behind a cycle have no depth.
         """
-        if self._depths is not None:
-            return self._depths
+        if self._depths is None:
+            placed = self._in_one_pass()
+            self._depths = self._by_waiting() if placed is None else dict(sorted(placed.items(), key=itemgetter(1)))
+        return self._depths
+
+    def _in_one_pass(self) -> dict[str, int] | None:
+        """The depths where requirements stand before what requires them, as in most plans; None for any other."""
+        known = self._artifacts
+        placed: dict[str, int] = {}
+        for artifact_id, spec in known.items():
+            depth = 0
+            for required in spec.requires:
+                below = placed.get(required)
+                if below is not None:
+                    if below >= depth:
+                        depth = below + 1
+                elif required in known:
+                    return None
+            placed[artifact_id] = depth
+        return placed
+
+    def _by_waiting(self) -> dict[str, int]:
+        """The depths in any plan: each when the last that it requires has got its own."""
         ids = list(self._artifacts)
         place = {artifact_id: n for n, artifact_id in enumerate(ids)}
         waiting, depth = [0] * len(ids), [0] * len(ids)
@@ -125,25 +147,7 @@ class ArtifactGraph:
                 if waiting[follower] == 0:
                     depth[follower] = below
                     queue.append(follower)
-        self._depths = {ids[n]: depth[n] for n in queue}
-        return self._depths
-
-    def _placed(self) -> Mapping[str, int]:
-        """The same depths in any order: in one pass where requirements stand before what requires them, as in most
-        plans.
-        """
-        known = self._artifacts
-        placed: dict[str, int] = {}
-        for artifact_id, spec in known.items():
-            depth = 0
-            for required in spec.requires:
-                below = placed.get(required)
-                if below is not None:
-                    depth = below + 1 if below >= depth else depth
-                elif required in known:
-                    return self.depths()
-            placed[artifact_id] = depth
-        return placed
+        return {ids[n]: depth[n] for n in queue}
 
     def depth(self, artifact_id: str) -> int:
         """Its depth; -1 for an id that has none."""
@@ -163,11 +167,11 @@ class ArtifactGraph:
 
     def waves(self) -> list[list[str]]:
         """As `execution_waves`, leaving out whatever is on or behind a cycle: for drafts."""
-        depth = self._placed()
+        depth = self.depths()
         waves: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
         for artifact_id in self._artifacts:
-            if artifact_id in depth:
-                waves[depth[artifact_id]].append(artifact_id)
+            if (place := depth.get(artifact_id)) is not None:
+                waves[place].append(artifact_id)
         return waves
 
     def _refuse_cycle(self, ordered: int) -> None:
@@ -182,7 +186,9 @@ class ArtifactGraph:
 
     def cycles(self) -> list[list[str]]:
         """One cycle of each knot of artifacts that need each other, as a path: what is required comes first."""
-        known, placed = self._artifacts, self._placed()
+        known, placed = self._artifacts, self.depths()
+        if len(placed) == len(known):
+            return []
         stuck = {artifact_id for artifact_id in known if artifact_id not in placed}
         needs = {a: [r for r in known[a].requires if r in stuck] for a in known if a in stuck}
         return [self._around(knot, needs) for knot in _knots(needs)]

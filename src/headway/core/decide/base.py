@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 from headway.core import events as ev
@@ -65,10 +66,13 @@ def too_long(**texts: str) -> Rejection | None:
     return None
 
 
+_words_of = attrgetter("description", "contract", "instructions", "run", "verify")
+
+
 def overlong(specs: Sequence[ArtifactSpec]) -> Rejection | None:
     """The same for what artifacts say of themselves."""
     for spec in specs:
-        size = len(spec.description) + len(spec.contract) + len(spec.instructions) + len(spec.run) + len(spec.verify)
+        size = sum(map(len, _words_of(spec)))
         if spec.acceptance or spec.constraints or spec.tags:
             size += sum(map(len, (*spec.acceptance, *spec.constraints, *spec.tags)))
         if size > LONGEST:

@@ -99,6 +99,8 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             hint="wait until one of them is done",
         )
     guarded = in_force(state)
+    required = set[str]().union(*[state.artifacts[a].requires for a in ids])
+    undone = {r for r in required if not is_done(state, r) and not _is_elsewhere(state, r)}
     for artifact_id in ids:
         if not allowed(stage_of(state, artifact_id), ev.ArtifactStarted.type):
             claim = state.claims[artifact_id]
@@ -119,10 +121,7 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             )
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
-        waiting = [
-            r for r in state.artifacts[artifact_id].requires if not is_done(state, r) and not _is_elsewhere(state, r)
-        ]
-        if waiting:
+        if undone and (waiting := [r for r in state.artifacts[artifact_id].requires if r in undone]):
             return Rejection(
                 kind="later",
                 code="artifact.waiting",

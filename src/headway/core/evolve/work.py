@@ -52,13 +52,15 @@ def run_ended(state: State, event: Any, record: ev.Record) -> None:
 
 
 def started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
+    seq, at, by, run = record.seq, record.ts, record.by, event.run
     for start in event.starts:
-        claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run, lease=start.lease, holder=start.holder)
-        milestone = state.artifacts[start.id].milestone
-        if milestone and is_done(state, start.id):
+        artifact_id = start.id
+        milestone = state.artifacts[artifact_id].milestone
+        if milestone and is_done(state, artifact_id):
             state.open[milestone] = state.open.get(milestone, 0) + 1
-        state.claims[start.id] = claim
-        state.uncertain.pop(start.id, None)
+        state.claims[artifact_id] = Claim(seq=seq, at=at, by=by, run=run, lease=start.lease, holder=start.holder)
+        if state.uncertain:
+            state.uncertain.pop(artifact_id, None)
     state.status = plan_after(state.status, event.type)
 
 
