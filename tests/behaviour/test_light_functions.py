@@ -96,6 +96,63 @@ def test_one_that_turns_slow_holds_up_nobody_else() -> None:
     assert all(at < ended[50] for n, at in ended.items() if n != 50)
 
 
+def test_what_was_made_before_one_that_turns_slow_is_told_of_while_it_goes_on() -> None:
+    """What builds on it is made meanwhile, although one thread had taken all of them."""
+    ended: list[str] = []
+
+    def make(n: int) -> str:
+        deadline = time.monotonic() + 20
+        while n == 50 and len(ended) < 40 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if n == 50:
+            ended.append("slow")
+        return str(n)
+
+    def follow(n: int) -> str:
+        ended.append(str(n))
+        return str(n)
+
+    plan = Plan("One is slow", id="slow")
+    for n in range(60):
+        plan.add(f"n{n}", make=make, args={"n": n})
+    for n in range(40):
+        plan.add(f"f{n}", make=follow, args={"n": n}, requires=[f"n{n}"])
+    assert len(plan.run(jobs=2).made) == 100
+    assert ended[-1] == "slow"
+
+
+def test_a_kill_while_one_is_slow_takes_nothing_of_what_was_made_before_it(here: Path) -> None:
+    """It is on record, although one thread had taken all of them, and is not made again."""
+    (here / "plan.py").write_text(
+        "import time\n"
+        "from headway import Plan\n"
+        "plan = Plan('One is slow', id='slow')\n"
+        "def make(n, ctx):\n"
+        "    with open(ctx.root / 'log', 'a') as log:\n"
+        "        log.write(f'{n}\\n')\n"
+        "    if n == 50 and not (ctx.root / 'again').exists():\n"
+        "        time.sleep(60)\n"
+        "    return str(n)\n"
+        "for n in range(60):\n"
+        "    plan.add(f'n{n}', make=make, args={'n': n})\n"
+        "plan.run(jobs=1)\n"
+    )
+    running = subprocess.Popen([sys.executable, "plan.py"], cwd=here)
+    folder = PlanStore(str(here / ".headway/plans")).folder("slow")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = folder.load()
+        if found is not None and len(found.state.completed) >= 50:
+            break
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+    (here / "again").touch()
+    subprocess.run([sys.executable, "plan.py"], cwd=here, check=True)
+    made = (here / "log").read_text().split()
+    assert [n for n in set(made) if made.count(n) > 1] == ["50"]
+
+
 def test_an_error_of_any_length_is_that_artifacts_failure() -> None:
     """What it says is cut; the rest of the run goes on."""
     plan = Plan("Words", id="words")

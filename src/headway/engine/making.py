@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
@@ -74,12 +75,17 @@ class Outcome(msgspec.Struct):
     stood: tuple[Output, ...] = ()
 
 
-class Batch:
-    """What one thread makes in a row: folders are looked at once, and blobs are written once, for all of it."""
+class Row:
+    """What one thread makes one after the other: folders are looked at once, and blobs are written once, for all of it.
+
+    Whoever waits for it may ask in between for what is done so far: the one at hand may take its time.
+    """
 
     def __init__(self, outputs: Outputs) -> None:
         self._outputs = outputs
         self._folders: set[str] = set()
+        self._lock = threading.RLock()
+        self._ended: list[Outcome] = []
         self._made: list[tuple[Outcome, list[Placed]]] = []
         self._texts: list[tuple[Outcome, bytes]] = []
         self._size = 0
@@ -97,34 +103,52 @@ class Batch:
 
     def add(self, outcome: Outcome, placed: list[Placed]) -> None:
         """These are its outputs once they are in blobs; many bytes are taken there at once."""
-        self._made.append((outcome, placed))
-        for one in placed:
-            self._size += len(one.data)
-        if self._size >= LARGE:
-            self.keep()
+        with self._lock:
+            self._made.append((outcome, placed))
+            for one in placed:
+                self._size += len(one.data)
+            if self._size >= LARGE:
+                self.keep()
 
     def add_text(self, outcome: Outcome, text: bytes) -> str:
         """What belongs to it besides: the name that it will have among the blobs."""
-        self._texts.append((outcome, text))
-        self._size += len(text)
+        with self._lock:
+            self._texts.append((outcome, text))
+            self._size += len(text)
         return hashlib.sha256(text).hexdigest()
+
+    def end(self, outcome: Outcome) -> None:
+        """This is what came of it."""
+        self._ended.append(outcome)
+
+    def tell(self) -> list[Outcome]:
+        """What has come of tasks since this was last asked, all of it in blobs."""
+        with self._lock:
+            count = len(self._ended)
+            if count:
+                self.keep()
+            told = self._ended[:count]
+            del self._ended[:count]
+            return told
 
     def keep(self) -> None:
         """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
-        made, texts = self._made, self._texts
-        self._made, self._texts, self._size = [], [], 0
-        try:
-            kept = iter(self._outputs.keep([one for _, placed in made for one in placed], [text for _, text in texts]))
-            for outcome, placed in made:
-                outcome.outputs = tuple([next(kept) for _ in placed])
-        except Exception:  # noqa: BLE001  # whatever it is, it is told below
-            alone: dict[str, tuple[Outcome, list[Placed], list[bytes]]] = {}
-            for outcome, placed in made:
-                alone.setdefault(outcome.id, (outcome, [], []))[1].extend(placed)
-            for outcome, text in texts:
-                alone.setdefault(outcome.id, (outcome, [], []))[2].append(text)
-            for outcome, placed, own in alone.values():
-                self._keep_alone(outcome, placed, own)
+        with self._lock:
+            made, texts = self._made, self._texts
+            self._made, self._texts, self._size = [], [], 0
+            try:
+                data = [one for _, placed in made for one in placed]
+                kept = iter(self._outputs.keep(data, [text for _, text in texts]))
+                for outcome, placed in made:
+                    outcome.outputs = tuple([next(kept) for _ in placed])
+            except Exception:  # noqa: BLE001  # whatever it is, it is told below
+                alone: dict[str, tuple[Outcome, list[Placed], list[bytes]]] = {}
+                for outcome, placed in made:
+                    alone.setdefault(outcome.id, (outcome, [], []))[1].extend(placed)
+                for outcome, text in texts:
+                    alone.setdefault(outcome.id, (outcome, [], []))[2].append(text)
+                for outcome, placed, own in alone.values():
+                    self._keep_alone(outcome, placed, own)
 
     def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: list[bytes]) -> None:
         try:
@@ -149,24 +173,25 @@ class Workshop:
         self._texts = os.path.join(home, "texts")
         self._below = os.path.relpath(self._texts, root)
 
-    def make_all(self, tasks: Iterable[Task]) -> list[Outcome]:
-        """Make artifacts one after the other, up to the first that fails: what came of each.
+    def row(self) -> Row:
+        """For what one thread makes from here on."""
+        return Row(self.outputs)
+
+    def make_all(self, tasks: Iterable[Task], row: Row) -> None:
+        """Make artifacts one after the other, up to the first that fails; the row tells what came of each.
 
         Never raises: an engine's own error is the artifact's failure, said so.
         """
-        batch, outcomes = Batch(self.outputs), []
         for task in tasks:
             try:
-                outcome = self.make(task, batch)
+                outcome = self.make(task, row)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
                 outcome = Outcome(task.job.spec.id, False, (), *_bug(error))
-            outcomes.append(outcome)
+            row.end(outcome)
             if not outcome.ok:
                 break
-        batch.keep()
-        return outcomes
 
-    def make(self, task: Task, batch: Batch) -> Outcome:
+    def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
         attempt = 0
@@ -174,9 +199,9 @@ class Workshop:
             return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
         while True:
             attempt += 1
-            outcome = self._attempt(task, batch)
+            outcome = self._attempt(task, row)
             if task.retry.attempts > 1:
-                batch.keep()  # if that fails, it is tried again as well
+                row.keep()  # if that fails, it is tried again as well
             passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
             final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
             if final or attempt >= task.retry.attempts or task.job.around.cancelled():
@@ -184,7 +209,7 @@ class Workshop:
             _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.around.cancelled)
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
-            batch.look_again()
+            row.look_again()
         outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
         if not outcome.ok:
             spec = task.job.spec
@@ -201,17 +226,17 @@ class Workshop:
             return True
         return False
 
-    def _attempt(self, task: Task, batch: Batch) -> Outcome:
+    def _attempt(self, task: Task, row: Row) -> Outcome:
         spec = task.job.spec
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         try:
             for path in paths:
-                batch.make_parents(path)
+                row.make_parents(path)
             if task.before and not self.put_back(task.before):
                 return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
             said = Outcome(spec.id, True)
             if spec.templates and self._render is not None:
-                task = replace(task, job=self._with_prompt(task, said, batch))
+                task = replace(task, job=self._with_prompt(task, said, row))
             attempt = self._run(task)
             if task.job.responses:
                 attempt.stdout = "\n".join(task.job.responses).encode()
@@ -245,7 +270,7 @@ class Workshop:
             if said.checks and task.job.around.cancelled():
                 return _failed(said, "cancelled", "The run stopped")
             if placed:
-                batch.add(said, placed)
+                row.add(said, placed)
             return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
@@ -257,7 +282,7 @@ class Workshop:
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
 
-    def _with_prompt(self, task: Task, said: Outcome, batch: Batch) -> Job:
+    def _with_prompt(self, task: Task, said: Outcome, row: Row) -> Job:
         """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file.
 
         It is kept before anything is asked with it, unless the answer is there in a moment.
@@ -265,7 +290,7 @@ class Workshop:
         assert self._render is not None, "whoever has templates can render them"
         rendered = self._render(task.job)
         data = rendered.text.encode()
-        said.prompt = batch.add_text(said, data) if task.light else self._keep(data)
+        said.prompt = row.add_text(said, data) if task.light else self._keep(data)
         path = self._as_file(said.prompt, data)
         return replace(
             task.job,

@@ -112,7 +112,7 @@ class Run:
         self._in_place = InPlace(judge, self._record)
         workshop = Workshop(root, judge.outputs, home, judge.templates.render)
         light = judge.state.settings.timeout is None and judge.state.settings.retry is None
-        self._workers = Workers(jobs, workshop.make_all, light=light, took=self._took)
+        self._workers = Workers(jobs, workshop.make_all, workshop.row, light=light, took=self._took)
         self._jobs = Jobs(
             judge,
             self._record,

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from headway.core.plan import ArtifactSpec
-from headway.engine.making import Outcome, Task
+from headway.engine.making import Outcome, Row, Task
 
 LIGHT_AT_ONCE = 128
 """So many light tasks are taken at once at most: more than a thread makes before it tells of them."""
@@ -38,19 +38,22 @@ class Workers:
     def __init__(
         self,
         count: int,
-        make: Callable[[Iterable[Task]], list[Outcome]],
+        make: Callable[[Iterable[Task], Row], None],
+        row: Callable[[], Row],
         *,
         light: bool = True,
         took: Callable[[str], int | None] = lambda _: None,
     ) -> None:
-        """`make`: makes tasks one after the other, up to the first that fails. `light`: whether there may be light
-        tasks at all; `took`: how many ms an artifact took when last made.
+        """`make`: makes tasks one after the other, up to the first that fails, in a `row` of their own. `light`:
+        whether there may be light tasks at all; `took`: how many ms an artifact took when last made.
         """
         self._count = count
         self._make = make
+        self._row = row
+        self._rows: list[Row] = []
         self._busy = 0
         self._tasks: queue.SimpleQueue[tuple[bool, Task] | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[tuple[bool, list[Outcome]]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[bool, Row]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._may_be_light = light
         self._took = took
@@ -107,14 +110,14 @@ class Workers:
             self._hand_over(light, light=True)  # one of them is not as light as it was: the others do not wait for it
         found = found or self._news(wait)
         self._late = not found
-        return found
+        return found or [outcome for row in self._rows for outcome in row.tell()]
 
     def _news(self, wait: float) -> list[Outcome]:
         found: list[Outcome] = []
         try:
-            found += self._told(*self._outcomes.get(timeout=wait))
+            found += self._told(*self._ended.get(timeout=wait))
             while True:
-                found += self._told(*self._outcomes.get_nowait())
+                found += self._told(*self._ended.get_nowait())
         except queue.Empty:
             return found
 
@@ -148,15 +151,19 @@ class Workers:
             thread.start()
         self._tasks.put((light, task))
 
-    def _told(self, light: bool, outcomes: list[Outcome]) -> list[Outcome]:
+    def _told(self, light: bool, row: Row) -> list[Outcome]:
         self._busy -= 1
         self._on_light -= light
-        return outcomes
+        self._rows.remove(row)
+        return row.tell()
 
     def _work(self) -> None:
         while (given := self._tasks.get()) is not None:
             is_light, task = given
-            self._outcomes.put((is_light, self._make(self._with_others(task) if is_light else (task,))))
+            row = self._row()
+            self._rows.append(row)
+            self._make(self._with_others(task) if is_light else (task,), row)
+            self._ended.put((is_light, row))
 
     def _with_others(self, task: Task | None) -> Iterator[Task]:
         """A light task and those behind it, until it is time to tell of them."""
