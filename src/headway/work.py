@@ -291,13 +291,11 @@ class Work:
 
     def _cost(self, meant: Meant, judged: Judged, artifact_id: str) -> dict[str, Any] | None:
         """What making it takes, alone and with everything before and behind it that is stale: at most."""
-        if judged.reasons[artifact_id].fresh:
-            return None
         graph = judged.judge.graph
+        if judged.reasons[artifact_id].fresh or graph[artifact_id].gathers:  # it follows from what it gathers
+            return None
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
-        if artifact_id not in preview.items:  # it follows from what it gathers
-            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,

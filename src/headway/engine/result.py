@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -245,7 +246,7 @@ class RunFailed(HeadwayError):
         super().__init__(
             f"The run of {result.plan_id} {result.status}",
             facts=dict(list(what.items())[:10]),
-            hint=f"headway why {first} --plan-id {result.plan_id}"
+            hint=f"headway why {quote(first)} --plan-id {result.plan_id}"
             if first
             else f"headway run --plan-id {result.plan_id}",
         )

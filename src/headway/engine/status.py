@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -146,14 +147,14 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
         if behind is not None:
             helps[a] = helps[behind]
             continue
-        if graph[a].gathers:  # it follows from what it gathers; nobody makes it
+        if graph[a].gathers and a not in state.failed:  # it follows from what it gathers; nobody makes it
             continue
         command = _helps(judged, a, blockers)
         if not command:
             return "headway run"
         helps[a] = command
     last = {"why": 1, "claim": 2}  # a word that is waited for comes first, as in a run's receipt
-    held = {f"headway why {a}" for a in state.claims if a not in state.failed}  # who has it is all that there is to say
+    held = {_why(a) for a in state.claims if a not in state.failed}  # who has it is all that there is to say
 
     def rank(command: str) -> int:
         return 3 if command in held else last.get(command.split()[1], 0)
@@ -170,7 +171,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     if words:
         return words[0].command
     if artifact_id in state.failed or artifact_id in blockers:
-        return f"headway why {blockers.get(artifact_id, artifact_id)}"
+        return _why(blockers.get(artifact_id, artifact_id))
     elsewhere = judged.judge.unusable(artifact_id)
     if elsewhere is not None:
         return elsewhere.command
@@ -179,7 +180,12 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
         return ""
     claim = state.claims.get(artifact_id)
     is_held = claim is not None and not (claim.lease and claim.lease < now())
-    return f"headway {'why' if is_held else 'claim'} {artifact_id}"
+    return _why(artifact_id) if is_held else f"headway claim {artifact_id}"
+
+
+def _why(artifact_id: str) -> str:
+    """As it is typed: what stands for units has a star in its name."""
+    return f"headway why {shlex.quote(artifact_id)}"
 
 
 def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:

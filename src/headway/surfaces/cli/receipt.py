@@ -6,6 +6,7 @@ Knows results; not where the words go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 from typing import TypeVar
 
 from headway.engine.result import NEXT_GATE, Decision, RunResult
@@ -86,7 +87,7 @@ def next_command(result: RunResult, where: str = "") -> str:
         command = "run"
     elif result.failed or result.decisions:
         held = (a for decision in result.decisions for a in decision.artifacts)
-        command = f"why {next(iter((*result.failed, *held)))}"
+        command = f"why {quote(next(iter((*result.failed, *held))))}"
     elif result.elsewhere:
         return next(iter(result.elsewhere.values()))
     elif result.moved or result.beyond:
