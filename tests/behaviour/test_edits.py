@@ -177,6 +177,31 @@ def test_only_what_is_there_can_be_accepted(bench: Bench) -> None:
         bench.accept()
 
 
+def test_of_several_all_are_accepted_or_none(made: Bench) -> None:
+    """Whoever reads that one of them cannot be accepted would not know of the others."""
+    for name in "ab":
+        made.edit(name, "mine")
+    (made.root / "out/d.txt").unlink()
+    with pytest.raises(UsageError) as refused:
+        made.accept("a", "b", "d")
+    assert refused.value.facts == {"reason": "out/d.txt is missing"}
+    assert made.events("output_accepted") == []
+
+
+def test_what_was_accepted_before_a_check_refused_is_told(made: Bench) -> None:
+    """A check may read what was accepted before it, so they are accepted in turn; the way out is named."""
+    made.change("d", verify="grep -q good {output}")
+    made.makes("d", "good")
+    made.run()
+    made.edit("a", "mine")
+    made.edit("d", "bad")
+    with pytest.raises(UsageError) as refused:
+        made.accept("a", "d")
+    assert refused.value.facts["accepted before it"] == "a"
+    assert refused.value.hint.endswith("headway run d --discard-edits")
+    assert "restored d" in made.run(on_edit="discard").log
+
+
 def test_adopted_bytes_are_verified(made: Bench) -> None:
     """`verify` applies to them as to any others: what it refuses stays a question."""
     made.change("d", verify="grep -q good {output}")

@@ -450,8 +450,7 @@ class Session:
             judged.judge.follow(writer.refresh() or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
             accepted = [a for a in judged.reasons if a in wanted]
-            for artifact_id in accepted:
-                run.accept(artifact_id, reason)
+            run.accept(accepted, reason)
         return accepted
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
