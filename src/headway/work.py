@@ -14,7 +14,7 @@ import msgspec
 
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
-from headway.core.events import ArtifactCompleted, ArtifactRemoved, EditPreserved, OutputAccepted
+from headway.core.events import ArtifactCompleted, ArtifactReleased, ArtifactRemoved, EditPreserved, OutputAccepted
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
@@ -287,6 +287,8 @@ class Work:
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
+        cut_off = document["reason"]["code"] == "interrupted"
+        document["released"] = self._released(meant.plan_id, artifact_id, at) if cut_off else None
         return document
 
     def _cost(self, meant: Meant, judged: Judged, artifact_id: str) -> dict[str, Any] | None:
@@ -303,6 +305,13 @@ class Work:
             **preview.total._asdict(),
             "ms": preview.total.ms._asdict(),
         }
+
+    def _released(self, plan_id: str, artifact_id: str, at: int | None) -> str | None:
+        """Why it was last given back without an end: it asked to be tried later, say."""
+        for record in reversed(list(self.project.log(plan_id, last=at))):
+            if isinstance(record.event, ArtifactReleased) and artifact_id in record.event.ids:
+                return record.event.reason
+        return None
 
     def _printed(self, failure: Failure) -> str:
         """The last lines that a failed attempt printed."""

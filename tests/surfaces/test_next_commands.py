@@ -19,6 +19,19 @@ artifacts:
 """
 
 
+SEQUENCE = """\
+id: essays
+goal: Essays
+pipelines:
+  essay:
+    units: [a, b]
+    order: sequential
+    phases:
+      write: {run: "exit 1"}
+      check: {run: "cat {inputs.write}"}
+"""
+
+
 def project(tmp_path: Path, plan: str) -> Workshop:
     shop = Workshop(tmp_path / "project")
     shop.file.write_text(plan, encoding="utf-8")
@@ -49,6 +62,33 @@ def test_status_names_the_run_while_there_is_anything_that_it_can_make(
     shop.run(capsys, "run")
     shop.edit("artifacts:\n", 'artifacts:\n  logo: {produces: logo.txt, run: "echo logo > {output}"}\n')
     assert last(shop.run(capsys, "status").out).endswith(f"Next: headway run --project {shop.root}")
+
+
+def test_what_only_comes_after_a_failure_is_blocked_by_it_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next unit of a sequence requires nothing of the one before it, and waits for it all the same."""
+    shop = project(tmp_path, SEQUENCE)
+    assert shop.run(capsys, "run").out.splitlines()[-2] == "a/write blocks a/check, b/write, b/check"
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway why a/write --project {shop.root}")
+    assert last(shop.run(capsys, "why", "b/write").out) == f"  Next: headway why a/write --project {shop.root}"
+
+
+def test_why_of_something_that_asked_to_wait_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also when something else failed, so that the run did not just pause."""
+    asks = 'artifacts:\n  model: {run: "echo quota is used up >&2; exit 75"}\n'
+    shop = project(tmp_path, FEED.replace("artifacts:\n", asks))
+    assert shop.run(capsys, "run").code == 1
+    assert "\n  its last attempt: quota is used up\n" in shop.run(capsys, "why", "model").out
+
+
+def test_a_preview_names_the_run_that_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the variables, and whatever else decides what is made."""
+    shop = project(tmp_path, FEED.replace("artifacts:", "vars: {n: 1}\nartifacts:"))
+    words = ("mail", "--set", "n=3", "--take", "file", "--fresh")
+    assert last(shop.run(capsys, "run", "-n", *words).out) == (
+        f"Next: headway run {' '.join(words)} --project {shop.root}"
+    )
 
 
 def test_status_of_a_plan_that_nobody_approved_names_the_approval(
