@@ -71,10 +71,12 @@ class Chooser:
         """The saved plan of a goal."""
         found = self.store.find_by_goal(goal)
         if found is None:
+            default = self.find_default_file()
+            other = "write it down in a plan file of its own: headway run --plan FILE"
             raise NotFound(
                 "There is no plan for this goal yet",
-                facts={"goal": goal},
-                hint="write it down in a plan file: headway init, then headway run",
+                facts={"goal": goal} | ({"plan file here": self.shown(default)} if default else {}),
+                hint=other if default else "write it down in a plan file: headway init, then headway run",
                 code="plan.none",
             )
         return found.plan_id

@@ -147,6 +147,18 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     assert last(other.run(capsys, *words).out) == f"Next: headway run --project {other.root}", "mail can be made"
 
 
+def test_a_goal_without_a_plan_names_a_command_that_works_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`init` only where there is no plan file yet."""
+    shop = project(tmp_path, FEED)
+    told = shop.run(capsys, "run", "Write me a poem").err
+    assert "plan file here: headway.yaml" in told
+    assert last(told) == "  next: write it down in a plan file of its own: headway run --plan FILE"
+    shop.file.unlink()
+    assert "headway init" in last(shop.run(capsys, "run", "Write me a poem").err)
+
+
 def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Running it would fail in the same way."""
     shop = project(tmp_path, FEED)
