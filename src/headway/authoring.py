@@ -442,9 +442,17 @@ def _converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) ->
         raise UsageError(
             f"{what.capitalize()} {name} cannot be read",
             facts={"reason": error},
-            hint="docs/plan-file.md lists the keys",
+            hint=_meant_key(given, kind) or "docs/plan-file.md lists the keys",
             code="plan.key",
-        ) from error
+        ) from None  # it says all that there is to say
+
+
+def _meant_key(given: Mapping[str, Any], kind: type[V]) -> str:
+    """What the first key that there is not was meant to be, as a question; or ""."""
+    from headway.core.nearest import Nearest
+
+    known = kind.__struct_encode_fields__
+    return next((Nearest(known).hint(key) for key in given if key not in known), "")
 
 
 def _check(spec: PlanSpec) -> list[Problem]:

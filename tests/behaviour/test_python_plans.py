@@ -373,7 +373,17 @@ def test_a_file_that_cannot_be_imported_names_a_command_that_shows_where(
     (tmp_path / "tasks.py").write_text("1 / 0\n\ndef a(): ...\n\ndef b(): ...\n")
     failed = shop.run(capsys, "run", "--json").json["failed"]
     assert failed["a"].endswith("next: python tasks.py in the project root shows where")
+    shop.edit("tasks.py:a", "nowhere.py:a")
+    assert "there is no such file in the project" in shop.run(capsys, "run", "--json").json["failed"]["a"]
     assert failed["b"].endswith("next: python -c 'import tasks' in the project root shows where")
+
+
+def test_a_mistyped_key_is_met_with_the_one_that_is_near() -> None:
+    """In one error, not in two."""
+    plan = Plan("One")
+    with pytest.raises(UsageError) as refused:
+        plan.artifact(produce="a.txt")(lambda: "x")
+    assert (refused.value.hint, refused.value.__suppress_context__) == ("did you mean produces?", True)
 
 
 @pytest.mark.slow
