@@ -147,6 +147,13 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     assert last(other.run(capsys, *words).out) == f"Next: headway run --project {other.root}", "mail can be made"
 
 
+def test_status_of_an_earlier_time_names_no_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What led on then need not lead on now."""
+    shop = project(tmp_path, FEED)
+    shop.run(capsys, "run")
+    assert "Next:" not in shop.run(capsys, "status", "--at", "2").out
+
+
 def test_a_goal_without_a_plan_names_a_command_that_works_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
