@@ -1,6 +1,6 @@
 """What an attempt left and printed: its outputs, its stdout and stderr, and how it ended. Of the newest, or --at SEQ.
 
-headway show report             the newest attempt, in full
+headway show report             the newest attempt; on a terminal, of a long text its beginning
 headway show report --output    the bytes of its output, and nothing else
 """
 
