@@ -83,7 +83,8 @@ class Judge:
         self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
-        self._unfinished = unfinished(state)
+        self._boot = boot
+        self._unfinished = unfinished(state, boot)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest: dict[str, int] = {}
         self._newest_key: tuple[Fingerprint, str] | None = None
@@ -108,7 +109,7 @@ class Judge:
         self.code = Code(self.code.root)
         self._codes, self._recipes, self._newest = {}, {}, {}
         self.problems.clear()
-        self._unfinished = unfinished(state)
+        self._unfinished = unfinished(state, self._boot)
         self.precedents.look_again()
         self.standing = None
         if self.elsewhere is not None:

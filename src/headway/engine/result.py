@@ -85,6 +85,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     moved: dict[str, str] = {}
     beyond: list[str] = []
     """What is left because as many as were wanted were begun."""
+    preserved: dict[str, list[str]] = {}
+    """By artifact, paths at which something stood that no ledger named: kept, and then replaced."""
     unstable: list[str] = []
     gone: list[str] = []
     prompts: list[Any] = []
@@ -192,6 +194,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "decisions": [d._asdict() for d in self.decisions],
             "paused": {**self.paused._asdict(), "resume": self.resume} if self.paused else None,
             "changed_meanwhile": self.moved,
+            "preserved": self.preserved,
             "unstable": self.unstable,
             "removed": self.gone,
             "prompts": [question.to_dict() for question in self.prompts],

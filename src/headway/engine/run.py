@@ -126,7 +126,7 @@ class Run:
             moment=self._moment,
             cancelled=lambda: self._halt.cancelling,
         )
-        self._keeper = Keeper(judge, self._record, self._jobs.checks)
+        self._keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
         self._edits = Edits(self._record, self._tally, self._keeper, self._jobs, options, root)
         self._expansion = Expansion(
             judge, self._record, self._tally, self._running, select if options.partial else None
@@ -382,12 +382,15 @@ class Run:
         fp = self._judge.made_from(spec.id)
         try:
             way = self._keeper.make_way(spec)
+            before = self._in_place.found_by(spec, fp)
+            if before:  # which are put back: what stands in their place is not lost
+                stands = self._judge.outputs.stands
+                self._keeper.preserve(spec.id, [output.path for output in before if not stands(output)])
             job = self._jobs.job(spec, fp)
         except HeadwayError as error:
             self._fail_unmade(spec, error.error_code, error.in_one_line)
             return None
         retry = spec.retry or self._record.state.settings.retry or ONCE
-        before = self._in_place.found_by(spec, fp)
         light = self._workers.is_light(spec)
         return Task(job, fp, retry, 0, self._loop, before, way.replaces, way.left, light)
 
@@ -456,6 +459,7 @@ class Run:
         self._workers.learn(task.job.spec, outcome)
         if outcome.stood:
             self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)
+            self.result.preserved.setdefault(outcome.id, []).extend(output.path for output in outcome.stood)
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):

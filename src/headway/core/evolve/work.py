@@ -18,7 +18,7 @@ from headway.core.state import Claim, Completion, Failure, Note, Run, Skip, Stat
 
 def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
     state.sound = True
-    for artifact_id in sorted(unfinished(state) - state.claims.keys()):
+    for artifact_id in sorted(unfinished(state, event.boot) - state.claims.keys()):
         state.uncertain.setdefault(artifact_id, 0)
     state.run = Run(
         id=event.run,
