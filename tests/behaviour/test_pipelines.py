@@ -310,6 +310,33 @@ def test_trying_a_prompt_on_some_units_and_going_back_costs_nothing(
     assert book.calls() == ["s5/polish"]
 
 
+def test_a_run_that_was_cut_short_with_a_changed_prompt_is_gone_on_with_and_asks_nothing(book: Book) -> None:
+    """It had set out with that prompt, and nothing has changed since; what changes after that is asked about."""
+    assert book.go()["status"] == "completed"
+    book.prompt("write", "better {{ unit }}")
+    book.stop_at("s2/plan")
+    book.prompt("plan", "better, too: {{ unit }}")
+    assert book.go()["status"] == "failed"
+    book.calls()
+    book.prompt("repair", "another {{ unit }}")
+    asked = book.go()
+    assert [p["template"] for p in asked["prompts"]] == ["phase: prompts/repair.md"]
+    book.prompt("repair", "repair {{ unit }}")
+    book.stop_at("")
+    assert book.go()["status"] == "completed"
+    assert book.calls() == unit("s2")
+
+
+def test_permission_for_a_changed_prompt_is_given_once(book: Book) -> None:
+    """A run that has it and is cut short need not be given it again."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.prompt("write", "better {{ unit }}")
+    assert book.go("--prompt-change", "the old one was dull")["status"] == "failed"
+    book.stop_at("")
+    assert book.go()["status"] == "completed"
+
+
 def test_prompt_changes_can_be_followed_or_refused_by_the_plan(book: Book) -> None:
     """follow never asks; refuse asks even after a run that completed."""
     book.stop_at("s2/apply")

@@ -20,6 +20,7 @@ def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
     state.sound = True
     for artifact_id in sorted(unfinished(state, event.boot) - state.claims.keys()):
         state.uncertain.setdefault(artifact_id, 0)
+    prompts = state.run.prompts if state.run is not None and not state.whole else {}
     state.run = Run(
         id=event.run,
         seq=record.seq,
@@ -28,6 +29,7 @@ def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         boot=event.boot,
         since=last_whole(state.run),
         pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
+        prompts=prompts if event.partial else prompts | event.prompts,
     )
     if event.lasting:
         state.asked |= {a: record.seq for a, code in event.reasons.items() if code == "forced"}
