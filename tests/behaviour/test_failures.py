@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,18 @@ def test_it_is_tried_as_often_as_it_says(bench: Bench) -> None:
     bench.settings(retry={"attempts": 3, "backoff": 0.001})
     assert bench.run().log == ["made a"]
     assert bench.read("tries") == "x\nx\nx\n"
+
+
+def test_a_run_that_is_stopped_between_two_tries_begins_no_other(bench: Bench) -> None:
+    """The failure that there was is what is told."""
+    bench.plan(a={"retry": {"attempts": 3, "backoff": 60}})
+
+    def fail() -> str:
+        raise ConnectionError("the server did not answer")
+
+    bench.makes("a", fail)
+    ran = bench.run(stop=lambda: "interrupted" if bench.calls else "")
+    assert (bench.calls, list(ran.result.failed), ran.code) == (["a"], ["a"], 130)
 
 
 def test_when_all_tries_fail_the_last_error_counts(bench: Bench) -> None:
@@ -378,6 +391,53 @@ def test_a_folder_below_a_link_out_of_the_project_fails_its_artifact_alone(bench
     assert ran.result.failed["a"].startswith("link/t/ is outside the project")
     assert ran.result.made == ["b"]
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_nothing_below_a_link_out_of_the_project_is_taken_away(bench: Bench, tmp_path: Path) -> None:
+    """What stands there is somebody else's, whatever is said about edits and whatever is to be made."""
+    bench.plan("a; b")
+    bench.run()
+    bench.path("out").rename(tmp_path / "outside")
+    bench.path("out").symlink_to(tmp_path / "outside")
+    bench.edit("a", "theirs")
+    bench.delete("out/b.txt")
+    ran = bench.run(on_edit="discard")
+    assert {name: error.partition(";")[0] for name, error in ran.result.failed.items()} == {
+        "a": "out/a.txt is outside the project",
+        "b": "out/b.txt is outside the project",
+    }
+    assert {path.name: path.read_text() for path in (tmp_path / "outside").iterdir()} == {"a.txt": "theirs"}
+
+
+def test_what_cannot_be_put_back_fails_alone(bench: Bench) -> None:
+    """The others are made, and once there is room for it again it is put back; nothing runs for it."""
+    bench.plan("a -> b; c", a={"produces": ["deep/a.txt"]})
+    bench.run()
+    bench.delete("deep")
+    bench.write("deep", "a file where a folder was")
+    bench.change("c", version="2")
+    ran = bench.run()
+    assert (ran.did, ran.code) == ({"failed a", "made c"}, 1)
+    assert ran.result.failed["a"].startswith("File exists: ")
+    assert bench.read("deep") == "a file where a folder was"
+    bench.delete("deep")
+    assert bench.run().log == ["restored a"]
+
+
+def test_what_cannot_be_cleared_away_fails_its_artifact_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that may not be emptied, say."""
+    bench.plan("a; b", a={"run": "echo a > {output}a", "produces": ["t/"]})
+    bench.run()
+    bench.change("a", run="echo b > {output}b")
+    bench.change("b", version="2")
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    ran = bench.run()
+    assert ran.did == {"failed a", "made b"}
+    assert ran.result.failed["a"].startswith("Operation not permitted: ")
 
 
 def test_a_source_that_cannot_be_read_fails_its_artifact(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ class Batch:
         except Exception as error:  # noqa: BLE001  # said so with the artifact
             outcome.prompt = "" if texts else outcome.prompt  # an event names no bytes that are not there
             if outcome.ok:
-                _failed(outcome, *_problem(error))
+                _failed(outcome, *failure_of(error))
                 outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
         else:
             outcome.outputs = tuple(outputs) if placed else outcome.outputs
@@ -179,9 +179,11 @@ class Workshop:
                 batch.keep()  # if that fails, it is tried again as well
             passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
             final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
-            if final or attempt >= task.retry.attempts or task.job.around.cancelled():
+            if final or attempt >= task.retry.attempts:
                 break
             _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.around.cancelled)
+            if task.job.around.cancelled():
+                break
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
             batch.look_again()
@@ -249,11 +251,11 @@ class Workshop:
             return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
-                return Outcome(spec.id, False, (), *_problem(error))
+                return Outcome(spec.id, False, (), *failure_of(error))
             hint = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
             return Outcome(spec.id, False, (), error.error_code, error.message, stderr=hint)
         except OSError as error:
-            return Outcome(spec.id, False, (), *_problem(error))
+            return Outcome(spec.id, False, (), *failure_of(error))
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
 
@@ -299,7 +301,7 @@ class Workshop:
         text, known = b"", {}
         for path, data in written(value, job).items():
             if not path:
-                text = data if isinstance(data, bytes) else data.read_bytes()
+                text = data if isinstance(data, bytes) else self._found(data).read_bytes()
             elif isinstance(data, Path):
                 self._copy(data, path)
             else:
@@ -307,8 +309,7 @@ class Workshop:
         return text, known
 
     def _copy(self, source: Path, path: str) -> None:
-        target = os.path.join(self.root, path)
-        found = source if source.is_absolute() else Path(self.root) / source
+        target, found = os.path.join(self.root, path), self._found(source)
         if found.resolve() == Path(target).resolve():
             return
         if found.is_dir():
@@ -316,7 +317,11 @@ class Workshop:
 
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
         else:
-            self.outputs.write(path, found.read_bytes())
+            self.outputs.write(path, found.read_bytes(), executable=bool(found.stat().st_mode & 0o100))
+
+    def _found(self, path: Path) -> Path:
+        """A path that a function returned: from the project's folder, wherever the run was started."""
+        return Path(self.root) / path
 
     def put_back(self, before: tuple[Output, ...]) -> bool:
         """Shared files as they have to be; no digest stands for no file. Whether it could be done."""
@@ -429,7 +434,7 @@ def _failed(said: Outcome, code: str, error: str) -> Outcome:
     return said
 
 
-def _problem(error: BaseException) -> tuple[str, str]:
+def failure_of(error: BaseException) -> tuple[str, str]:
     """The code and the words of a failure that is not the recipe's own."""
     if isinstance(error, HeadwayError):
         return error.error_code, error.in_one_line

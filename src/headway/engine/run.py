@@ -30,7 +30,7 @@ from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs, is_idempotent
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
-from headway.engine.making import TOUCHED, Outcome, Task, Workshop
+from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
@@ -236,6 +236,9 @@ class Run:
             except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
                 self._tally.wait(artifact_id, refusal.message)
                 continue
+            except (UsageError, OSError) as error:  # its paths cannot be brought in order: nobody else is to suffer
+                self._tally.lose(artifact_id, failure_of(error)[1], self._judge.reasons[artifact_id])
+                continue
             if task is not None:
                 tasks.append(task)
                 threads -= not task.light
@@ -383,8 +386,8 @@ class Run:
         try:
             way = self._keeper.make_way(spec)
             job = self._jobs.job(spec, fp)
-        except HeadwayError as error:
-            self._fail_unmade(spec, error.error_code, error.in_one_line)
+        except (HeadwayError, OSError) as error:
+            self._fail_unmade(spec, *failure_of(error))
             return None
         retry = spec.retry or self._record.state.settings.retry or ONCE
         before = self._in_place.found_by(spec, fp)

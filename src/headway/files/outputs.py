@@ -267,7 +267,8 @@ class Outputs:
                         os.unlink(os.path.join(folder, name))
 
     def remove(self, path: str) -> None:
-        """Take away what stands at an output path, after its bytes were kept."""
+        """Take away what stands at an output path, after its bytes were kept. Nothing outside the project is."""
+        self._refuse_outside(path)
         full = self._full(path.rstrip("/"))
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.lstat(full).st_mode):
