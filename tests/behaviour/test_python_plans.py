@@ -86,6 +86,19 @@ def test_what_a_function_returns_is_written(value: Any, expected: bytes) -> None
     assert Path("out/it").read_bytes() == expected
 
 
+def test_a_path_that_is_returned_is_the_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the run was started, for a file as for a text; what can be executed there can be executed here."""
+    plan = Plan("Return", id="return", project=tmp_path)
+    (tmp_path / "tool").write_text("#!/bin/sh")
+    (tmp_path / "tool").chmod(0o755)
+    plan.add("file", make=lambda: Path("tool"), produces="out/tool")
+    plan.add("text", make=lambda: Path("tool"))
+    (tmp_path / "else").mkdir()
+    monkeypatch.chdir(tmp_path / "else")
+    assert plan.run()["text"].text() == "#!/bin/sh"
+    assert os.access(tmp_path / "out/tool", os.X_OK)
+
+
 def test_a_function_with_several_outputs_returns_one_value_for_each() -> None:
     """Outputs are named by path, by file name or by stem."""
     plan = Plan("Several", id="several")
