@@ -19,7 +19,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
-from headway.engine.gc import free_space, left_files
+from headway.engine.gc import free_space, left_files, sweep
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
@@ -321,7 +321,9 @@ class Work:
         return self.session.accept(plan_id, words, everything=everything, reason=reason)
 
     def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
-        """Free the space of blobs that nothing needs any more."""
+        """Free the space of blobs that nothing needs any more, and of files that killed processes left half-written."""
+        if not dry_run:
+            sweep(self.project.home)
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self, plan_id: str = "") -> list[str]:

@@ -6,12 +6,16 @@ proposed, and unfinished steps. Older completions are kept for a while: going ba
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from headway.core import events as ev
 from headway.core.paths import parents
 from headway.core.state import Output, State
+from headway.disk import is_running
 from headway.errors import BlobDamaged
 from headway.files.blobs import Blobs, Freed
 from headway.files.observe import Observer
@@ -20,11 +24,24 @@ from headway.store import PlanStore
 
 KEEP_DAYS = 30.0
 
+_HALF = re.compile(r".+\.(\d+)(?:\.[0-9a-f]{8})?\.tmp")
+"""What files of Headway's own are called until they are in place: with the process that writes them."""
+
 
 def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Freed:
     """Delete blobs that nothing needs. A ledger that cannot be read refuses: nobody knows what it names."""
     since = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat()
     return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
+
+
+def sweep(home: str) -> None:
+    """Take away what killed processes left in a project's own folder of files that they were about to put in place."""
+    for folder, _, names in os.walk(home):
+        for name in names:
+            left = _HALF.fullmatch(name)
+            if left and not is_running(int(left[1])):
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
 
 
 def _needed(store: PlanStore, since: str) -> set[str]:
