@@ -118,6 +118,20 @@ def test_a_function_may_write_its_output_itself() -> None:
     assert plan.run()["it"].text() == "by hand"
 
 
+def test_what_a_function_wrote_before_it_returned_something_else_is_nobodys_edit() -> None:
+    """It asked where its output goes: what stands there is its own draft."""
+    plan = Plan("Write", id="write")
+
+    @plan.artifact(produces="out/it")
+    def it(ctx: Context) -> str:
+        ctx.output.write_text("a draft")
+        return "the text"
+
+    plan.run()
+    assert Path("out/it").read_text() == "the text"
+    assert "edit_preserved" not in Path(".headway/plans/write/ledger.jsonl").read_text()
+
+
 def test_an_artifact_without_files_is_its_text() -> None:
     """Text artifacts are read by dependents through their inputs, typed if asked."""
     plan = Plan("Text", id="text")

@@ -224,7 +224,7 @@ class Workshop:
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
-            text, known = self._write(attempt.value, task.job, free=not task.replaces)
+            text, known = self._write(attempt.value, task.job, free=not task.replaces and not attempt.wrote)
             said.stood = tuple([one.stood for one in known.values() if one.stood is not None])
             missing = [path for path in paths if path not in known and not self._exists(path)]
             if missing and spec.optional:
@@ -292,7 +292,7 @@ class Workshop:
     def _write(self, value: Any, job: Job, *, free: bool) -> tuple[bytes, dict[str, Placed]]:
         """Put what a function returned where it belongs: the text of one without files, and what was written.
 
-        `free`: nothing stood at its paths when they were looked at.
+        `free`: nothing stood at its paths when they were looked at, and it has nothing to do with what does now.
         """
         spec = job.spec
         if job.function is None:

@@ -204,7 +204,10 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct):
-    """What came of it: nothing wrong, or an error; what a function returned; what was printed."""
+    """What came of it: nothing wrong, or an error; what a function returned; what was printed.
+
+    `wrote`: it asked for the paths of its outputs, so that what stands there may be its own.
+    """
 
     ok: bool
     code: str = ""
@@ -213,6 +216,7 @@ class Attempt(msgspec.Struct):
     stdout: bytes = b""
     stderr: bytes = b""
     retry_after: float | None = None
+    wrote: bool = False
 
 
 class QuotaExhausted(Exception):

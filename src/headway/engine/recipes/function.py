@@ -38,10 +38,11 @@ _imported: dict[str, tuple[int, int]] = {}
 class Context:
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
-    __slots__ = ("_job", "_step")
+    __slots__ = ("_asked", "_job", "_step")
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._asked = False
         self._step: Callable[[str, Callable[[], Any]], Any] | None = None
 
     @property
@@ -138,11 +139,13 @@ class Context:
     @property
     def paths(self) -> Mapping[str, Path]:
         """Where its outputs go, by name."""
+        self._asked = True
         return {name: Path(self._job.root, path) for name, path in self._job.spec.outputs.items()}
 
     @property
     def outputs(self) -> list[Path]:
         """The paths that it writes."""
+        self._asked = True
         spec = self._job.spec
         return [Path(self._job.root, path) for path in spec.outputs.values() or spec.produces]
 
@@ -285,7 +288,7 @@ def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEvent
             value = _call_in_time(function, given, job)
         if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
-        return Attempt(True, value=value)
+        return Attempt(True, value=value, wrote=_asked_for_paths(given))
     except QuotaExhausted as stop:
         return Attempt(False, "quota", str(stop), retry_after=stop.retry_after)
     except _TimeIsUp:
@@ -342,6 +345,11 @@ def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
     if _wants_context(function) and "ctx" not in given:
         given["ctx"] = Context(job)
     return given
+
+
+def _asked_for_paths(given: Mapping[str, Any]) -> bool:
+    context = given.get("ctx")
+    return isinstance(context, Context) and context._asked
 
 
 @lru_cache(maxsize=1024)
