@@ -180,6 +180,14 @@ def test_verify_has_the_last_word(bench: Bench) -> None:
     assert bench.state().completed["a"].verified
 
 
+@pytest.mark.parametrize("produces", ["out/a.txt", "out/"])
+def test_a_verify_that_takes_the_output_away_fails_it(bench: Bench, produces: str) -> None:
+    """What is not there was not made."""
+    bench.plan(a={"run": "echo a > out/a.txt", "produces": produces, "verify": "rm out/a.txt"})
+    ran = bench.run()
+    assert ran.result.failed == {"a": f"Its verify took {produces} away"}
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [

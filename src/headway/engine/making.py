@@ -226,9 +226,7 @@ class Workshop:
                 return _failed(said, attempt.code, attempt.error)
             text, known = self._write(attempt.value, task.job, free=not task.replaces and not attempt.wrote)
             said.stood = tuple([one.stood for one in known.values() if one.stood is not None])
-            missing = [path for path in paths if path not in known and not self._exists(path)]
-            if missing and spec.optional:
-                missing = [p for p in missing if p not in spec.optional]
+            missing = self._missing(spec, [path for path in paths if path not in known])
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(task.job) if spec.verify else None
@@ -237,6 +235,8 @@ class Workshop:
             if checked is not None and not checked.ok:
                 said.stdout, said.stderr = self._keep(checked.stdout), self._keep(checked.stderr)
                 return _failed(said, "verify_failed", told(spec, checked))
+            if checked is not None and (missing := self._missing(spec, paths)):
+                return _failed(said, "output_missing", f"Its verify took {', '.join(missing)} away")
             placed: list[Placed] = []
             if checked is not None or len(known) != len(spec.produces) or spec.modifies:
                 said.outputs = self.outputs.capture(paths) or (self.outputs.keep_text(text),)
@@ -283,6 +283,10 @@ class Workshop:
             run_function, _ = _functions()
             return run_function(task.job, task.loop)
         return _command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
+
+    def _missing(self, spec: ArtifactSpec, paths: Iterable[str]) -> list[str]:
+        missing = [path for path in paths if not self._exists(path)]
+        return [path for path in missing if path not in spec.optional] if missing else missing
 
     def _exists(self, path: str) -> bool:
         """Whether something was written there; a folder that is still empty is nothing."""
