@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from headway.core.events import Came, EditPreserved, OutputAccepted
+from headway.core.ids import as_word
 from headway.core.state import Completion, Output, Position, State
 from headway.disk import REAL, Disk
 from headway.engine.gc import blobs_of
@@ -188,13 +189,13 @@ class Doctor:
         current = {**state.completed, **state.made}
         lost = [a for a, done in current.items() if own.get(a) == done.seq and self._lacks(_stored(done, state))]
         if lost:
-            shown = " ".join(lost[:SHOWN])
+            shown, anew = ", ".join(lost[:SHOWN]), " ".join(map(as_word, lost[:SHOWN]))
             more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
             yield Finding(
                 "blob.missing",
-                f"The outputs of {shown.replace(' ', ', ')}{more} are not among the blobs",
+                f"The outputs of {shown}{more} are not among the blobs",
                 "they cannot be restored from here; what is on disk with their digest still counts",
-                f"put .headway/blobs back from a backup, or headway run --rerun {shown}",
+                f"put .headway/blobs back from a backup, or headway run --rerun {anew}",
             )
 
     def _mend(self, folder: PlanFolder, answer: Answer | None) -> list[str]:

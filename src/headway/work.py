@@ -15,6 +15,7 @@ import msgspec
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, ArtifactRemoved, EditPreserved, OutputAccepted
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
@@ -399,7 +400,7 @@ class Work:
         if not all(outputs.readable(output) for output in earlier.outputs):
             raise BlobDamaged(
                 f"The bytes of {artifact_id} at event {earlier.seq} are not here any more",
-                hint=f"headway run --rerun {artifact_id} makes it anew",
+                hint=f"headway run --rerun {as_word(artifact_id)} makes it anew",
                 code="blob.missing",
             )
         with self.project.folder(plan_id).writing() as writer:

@@ -20,6 +20,7 @@ from headway.core.approval import awaits_approval
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import missing
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import State
 from headway.engine import prompts
@@ -27,7 +28,7 @@ from headway.engine.edits import Edits
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
 from headway.engine.in_place import InPlace
-from headway.engine.jobs import Jobs, is_idempotent
+from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
 from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
@@ -347,18 +348,17 @@ class Run:
             if failure is not None:  # in somebody's hands, or at a gate: whoever claims it tries again
                 self._tally.lose(artifact_id, failure.error, reason)
             else:
-                self._tally.wait(artifact_id, f"headway claim {artifact_id}")
+                self._tally.wait(artifact_id, f"headway claim {as_word(artifact_id)}")
             return True
         anew = spec.effects or self._judge.is_forced(artifact_id)
         note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
-        told = not spec.effects or artifact_id in self._judge.forced or is_idempotent(spec)
-        if told or not self._record.state.uncertain.get(artifact_id, 0):
+        question = effect_question(self._record.state, spec) if artifact_id not in self._judge.forced else None
+        if question is None:
             return False
-        flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
-        self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
+        self._tally.hold(artifact_id, question.code, question.flags, reason)
         return True
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
