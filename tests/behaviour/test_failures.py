@@ -659,18 +659,35 @@ def test_a_disk_without_room_for_the_ledger_ends_the_run(tmp_path: Path, writes:
     assert bench.stale() == {}
 
 
+class Full(RealDisk):
+    """A disk that takes nothing more."""
+
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the path."""
-    from headway.files.outputs import Outputs
-
-    def place(self: Outputs, path: str, data: bytes, *, free: bool = False) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", path)
-
+    """The error names the path, whether there was something in its place or not."""
     bench.plan("a -> b")
-    with monkeypatch.context() as patched:
-        patched.setattr(Outputs, "_place", place)
-        assert bench.run().result.failed == {"a": "No space left on device: out/a.txt"}
-    assert bench.run().result.made == ["a", "b"]
+    for again in ([], ["a"]):
+        with monkeypatch.context() as patched:
+            patched.setattr("headway.files.outputs.REAL", Full())
+            ran = bench.run(rerun=again)
+        assert ran.result.failed == {"a": f"No space left on device: {bench.path('out/a.txt')}"}
+        assert "a" in bench.run().result.made
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "ä" * 127])
+def test_an_output_of_the_longest_name_is_replaced_and_put_back(bench: Bench, name: str) -> None:
+    """Although there is no longer name for what is put in its place."""
+    bench.plan(a={"produces": [name]})
+    bench.run()
+    bench.change("a", version="2")
+    bench.makes("a", "new")
+    assert bench.run().log == ["made a"]
+    bench.write(name, "mine")
+    assert bench.run(on_edit="discard").log == ["restored a"]
+    assert (bench.read(name), len(list(bench.root.glob("*.tmp")))) == ("new", 0)
 
 
 def test_commands_get_no_terminal_and_a_clean_environment(bench: Bench) -> None:

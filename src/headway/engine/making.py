@@ -443,7 +443,7 @@ def failure_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, HeadwayError):
         return error.error_code, error.in_one_line
     if isinstance(error, OSError):
-        return "os", f"{error.strerror}: {error.filename}"
+        return "os", f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
     return _bug(error)
 
 

@@ -220,6 +220,9 @@ class Outputs:
             write_all(REAL, fd, data, 0)
             os.utime(fd, ns=(now, now))
             found = os.fstat(fd)
+        except OSError as error:
+            error.filename = full  # nobody could tell from a number
+            raise
         finally:
             os.close(fd)
         return Placed(path, data, found, now)
