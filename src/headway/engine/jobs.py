@@ -15,7 +15,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Fingerprint, State, Step
 from headway.engine.judge import Judge
 from headway.engine.making import Task, Workshop, told
-from headway.engine.recipes.base import Job, Surroundings
+from headway.engine.recipes.base import Job, Stepper, Surroundings
 from headway.engine.recording import Recorder
 from headway.engine.result import Decision, Reporter
 from headway.engine.scheduler_lock import Groups
@@ -106,22 +106,30 @@ class Jobs(Surroundings):
     def cancelled(self) -> bool:
         return self._cancelled()
 
-    def stepper(self, job: Job) -> Callable[[str, Callable[[], Any]], Any]:
+    def stepper(self, job: Job) -> Stepper:
         """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""
         counts: dict[str, int] = {}
         artifact_id, key = job.spec.id, reuse_key(job.fp) if job.fp is not None else ""
         token = self._running[artifact_id].token
 
-        def step(name: str, call: Callable[[], Any]) -> Any:
+        blobs = self._judge.outputs.blobs
+
+        def keep(label: str, value: Any) -> Any:
+            stored = recorded_as(value, key, blobs)
+            self._record.step(artifact_id, token, label, stored)
+            return taken_from(stored, blobs)
+
+        async def known_or_kept(label: str, known: Step | None, call: Callable[[], Any]) -> Any:
+            return keep(label, await call()) if known is None else taken_from(known, blobs)
+
+        def step(name: str, call: Callable[[], Any], is_async: bool) -> Any:
             counts[name] = counts.get(name, 0) + 1
             label = name if counts[name] == 1 else f"{name}#{counts[name]}"
             known = self._record.state.steps.get(artifact_id, {}).get(label)
-            blobs = self._judge.outputs.blobs
-            if known is not None and known.key == key:
-                return taken_from(known, blobs)
-            stored = recorded_as(call(), key, blobs)
-            self._record.step(artifact_id, token, label, stored)
-            return taken_from(stored, blobs)
+            known = known if known is not None and known.key == key else None
+            if is_async:
+                return known_or_kept(label, known, call)
+            return keep(label, call()) if known is None else taken_from(known, blobs)
 
         return step
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted
+from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper
 from headway.engine.recipes.prints import kept_prints
 from headway.errors import UsageError
 
@@ -43,7 +43,7 @@ class Context:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._asked = False
-        self._step: Callable[[str, Callable[[], Any]], Any] | None = None
+        self._step: Stepper | None = None
 
     @property
     def id(self) -> str:
@@ -157,12 +157,15 @@ class Context:
         return self.outputs[0]
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function once: its result is on record when it returns; after a crash it is taken from there."""
+        """Call a function once: its result is on record when it returns; after a crash it is taken from there.
+
+        What an async function returns is awaited: `await ctx.step("ask", ask, "why?")`.
+        """
         if self._step is None:
             self._step = self._job.around.stepper(self._job)
         if self._step is None:
             return function(*args, **kwargs)
-        return self._step(name, lambda: function(*args, **kwargs))
+        return self._step(name, lambda: function(*args, **kwargs), inspect.iscoroutinefunction(function))
 
 
 def load_function(root: str, reference: str) -> Callable[..., Any]:
