@@ -404,7 +404,7 @@ class Work:
                 code="blob.missing",
             )
         with self.project.folder(plan_id).writing() as writer:
-            kept = outputs.capture(o.path for o in earlier.outputs if o.path)
+            kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
             unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
@@ -416,7 +416,13 @@ class Work:
                 command = AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why)
                 writer.execute(command, by=self.project.by)
         if spec.produces or spec.modifies:
-            self.session.accept(plan_id, [artifact_id], reason=why)
+            try:
+                self.session.accept(plan_id, [artifact_id], reason=why)
+            except HeadwayError:
+                for output in earlier.outputs:
+                    outputs.remove(output.path)
+                outputs.restore(kept)
+                raise
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:

@@ -102,13 +102,14 @@ class Outputs:
         if not all(map(self.readable, wanted)):
             return False
         for output in wanted:
+            path = output.path.rstrip("/")  # where a folder belongs, somebody may have left a file or a link
             if output.kind == "tree":
                 self._restore_tree(output)
             elif output.kind == "link":
-                self._restore_link(output.path, self.blobs.get(output.digest))
+                self._restore_link(path, self.blobs.get(output.digest))
             elif output.kind != "text":
-                self.write(output.path, self.blobs.get(output.digest), executable=output.kind == "exec")
-                self.observer.remember(output.path, output.digest, output.kind)
+                self.write(path, self.blobs.get(output.digest), executable=output.kind == "exec")
+                self.observer.remember(path, output.digest, output.kind)
         return True
 
     def stands(self, output: Output) -> bool:
