@@ -329,6 +329,21 @@ def test_whatever_a_function_raises_is_its_failure(bench: Bench, error: BaseExce
     assert b"Traceback" in bench.blob(bench.state().failed["a"].stderr)
 
 
+def test_an_error_that_cannot_be_told_is_its_failure_all_the_same(bench: Bench) -> None:
+    """By its name."""
+
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def fail() -> None:
+        raise Speechless
+
+    bench.plan("a")
+    bench.makes("a", fail)
+    assert bench.run().result.failed["a"].startswith("Speechless: (no words: ValueError)")
+
+
 def test_a_function_that_ends_the_process_loses_nothing_else(tmp_path: Path) -> None:
     """What was made before stays made, and the next run goes on."""
     (tmp_path / "tasks.py").write_text(

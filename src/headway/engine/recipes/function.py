@@ -333,8 +333,16 @@ def _raised(function: Callable[..., Any]) -> Attempt:
     where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
-    message = f"{name}: {_cut(str(error))}{where}".encode("utf-8", "backslashreplace").decode()
+    message = f"{name}: {_cut(_words(error))}{where}".encode("utf-8", "backslashreplace").decode()
     return Attempt(False, "function_failed", message, stderr=text.encode("utf-8", "replace"))
+
+
+def _words(error: BaseException | None) -> str:
+    """What an error says, if it can say anything."""
+    try:
+        return str(error)
+    except Exception as other:  # noqa: BLE001  # whatever it raises, the first one counts
+        return f"(no words: {type(other).__name__})"
 
 
 def _cut(text: str) -> str:
