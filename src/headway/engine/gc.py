@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from headway.core import events as ev
 from headway.core.paths import parents
-from headway.core.state import Output, State
+from headway.core.state import BEFORE, Output, State
 from headway.disk import is_running
 from headway.errors import BlobDamaged
 from headway.files.blobs import Blobs, Freed
@@ -66,7 +66,7 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
     for done in (*state.completed.values(), *state.made.values()):
         yield from blobs_of(done.outputs, blobs)
         yield from (done.stdout, done.stderr, done.prompt)
-        yield from done.fp.before.values()
+        yield from blobs_of((_before(path, digest) for path, digest in done.fp.before.items()), blobs)
     for skip in state.skipped.values():
         yield from blobs_of(skip.last.outputs if skip.last else (), blobs)
     for failure in state.failed.values():
@@ -74,8 +74,15 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
         yield from (failure.stdout, failure.stderr, failure.prompt)
     for steps in state.steps.values():
         yield from (step.blob for step in steps.values())
+        begun = ((name, step) for name, step in steps.items() if name.startswith(BEFORE))
+        yield from blobs_of((_before(name, step.blob) for name, step in begun), blobs)
     if state.proposal is not None:
         yield state.proposal.blob
+
+
+def _before(path: str, digest: str) -> Output:
+    """What a path held before it was changed in place."""
+    return Output(path, digest, 0, "tree" if path.endswith("/") else "file")
 
 
 def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str]:

@@ -94,6 +94,8 @@ class Keeper:
         left: dict[str, str] = {}
         for path in spec.produces:
             if path in self._judge.shared.chains:
+                if path.endswith("/"):
+                    self._outputs.clear(path)
                 continue
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
