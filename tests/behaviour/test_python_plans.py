@@ -297,6 +297,44 @@ def test_arguments_without_a_json_form_reach_the_function_as_they_are() -> None:
     assert seen == [(Page("t", 1), {"a", "b"})]
 
 
+@pytest.mark.parametrize("option", ["until", "rerun", "rerun_from"])
+def test_one_name_is_as_good_as_a_list_of_one(option: str) -> None:
+    """And is not taken for its letters."""
+    plan = Plan("Names", id="names")
+    for name in ("a", "b", "ab"):
+        plan.add(name, make=lambda ctx: ctx.id, produces=f"{name}.txt")
+    if option != "until":
+        plan.run()
+    named: dict[str, Any] = {option: "ab"}
+    assert plan.run(**named).made == ["ab"]
+
+
+VALUES = """\
+import enum
+from headway import Plan
+
+class Size(enum.IntEnum):
+    LARGE = 2
+
+plan = Plan("Values", id="values")
+values = {"pair": (1, (2,)), "most": float("inf"), "size": Size.LARGE, "deep": {"a": [float("nan")]}, "list": [1.0]}
+plan.add("it", make=lambda **given: repr(given), args=values, produces="out.txt", version="1")
+plan.run(rerun="it")
+print(plan.run().made)
+"""
+
+
+def test_arguments_are_the_same_in_every_run() -> None:
+    """Also those that JSON has a form for, but not quite: the ledger's copy is for comparing."""
+    Path("plan.py").write_text(VALUES)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"
+        assert Path("out.txt").read_text() == (
+            "{'pair': (1, (2,)), 'most': inf, 'size': <Size.LARGE: 2>, 'deep': {'a': [nan]}, 'list': [1.0]}"
+        )
+
+
 def test_problems_of_a_plan_in_python_are_reported_together() -> None:
     """A plan built in code is checked like a file."""
     plan = Plan("Wrong", id="wrong")
