@@ -455,7 +455,29 @@ def _check(spec: PlanSpec) -> list[Problem]:
 
 
 def _source(spec: PlanSpec) -> str:
-    return digest(msgspec.json.encode(spec))
+    try:
+        return digest(msgspec.json.encode(spec))
+    except UnicodeEncodeError as error:
+        raise _unwritable(spec, error) from error
+
+
+def _unwritable(spec: PlanSpec, error: UnicodeEncodeError) -> UsageError:
+    """Whose text cannot be written, and what it is."""
+    name = next((f"Artifact {a.id!a}" for a in spec.artifacts if not _is_text(a)), "The plan")
+    return UsageError(
+        f"{name} holds a text that is none",
+        facts={"text": ascii(error.object[max(error.start - 20, 0) : error.end + 20])},
+        hint="it may be the name of a file that is not UTF-8: rename the file, or leave it out",
+        code="plan.text",
+    )
+
+
+def _is_text(spec: ArtifactSpec) -> bool:
+    try:
+        msgspec.json.encode(spec)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_python(name: str) -> bool:

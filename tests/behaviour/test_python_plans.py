@@ -297,6 +297,21 @@ def test_arguments_without_a_json_form_reach_the_function_as_they_are() -> None:
     assert seen == [(Page("t", 1), {"a", "b"})]
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [{"produces": "out/\udcff"}, {"args": {"name": "\udcff"}}, {"sources": ["\udcff"]}, {"contract": "\udcff"}],
+    ids=lambda keys: next(iter(keys)),
+)
+def test_a_text_that_cannot_be_written_is_refused_by_its_artifact(keys: dict[str, Any]) -> None:
+    """As the name of a file that is not UTF-8 is, where a program takes it from a folder."""
+    plan = Plan("Names", id="names")
+    plan.add("good", make=lambda: "x")
+    plan.add("bad", make=lambda name="": "x", **keys)
+    with pytest.raises(UsageError, match="Artifact 'bad' holds a text that is none") as refused:
+        plan.run()
+    assert "udcff" in str(refused.value.facts["text"])
+
+
 @pytest.mark.parametrize("option", ["until", "rerun", "rerun_from"])
 def test_one_name_is_as_good_as_a_list_of_one(option: str) -> None:
     """And is not taken for its letters."""
