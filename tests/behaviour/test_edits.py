@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from headway.core.events import ArtifactFailed, EditPreserved
 from headway.doctor import Doctor
+from headway.engine.recipes.function import Context
 from headway.errors import UsageError
 from headway.files import observe
 from headway.work import Work
@@ -29,6 +31,22 @@ def preserved(bench: Bench) -> list[bytes]:
     """The bytes that were kept before something could touch them."""
     events = [record.event for record in bench.events("edit_preserved")]
     return [bench.blob(o.digest) for event in events if isinstance(event, EditPreserved) for o in event.outputs]
+
+
+def test_what_somebody_writes_between_two_tries_is_kept(bench: Bench) -> None:
+    """The next try begins with nothing of the one that failed; what is not of that one is somebody's."""
+    bench.plan(a={"retry": {"attempts": 3, "backoff": 0.5}})
+
+    def make(ctx: Context) -> str:
+        if len(bench.calls) == 1:
+            ctx.output.write_text("half")
+            threading.Timer(0.1, lambda: bench.edit("a", "mine")).start()
+            raise ConnectionError
+        return "done"
+
+    bench.makes("a", make)
+    assert bench.run().log == ["made a"]
+    assert (bench.out("a"), preserved(bench)) == ("done", [b"mine"])
 
 
 # Asking.

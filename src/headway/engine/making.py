@@ -159,7 +159,7 @@ class Workshop:
             try:
                 outcome = self.make(task, batch)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
-                outcome = Outcome(task.job.spec.id, False, (), *_bug(error))
+                outcome = Outcome(task.job.spec.id, False, (), *failure_of(error))
             outcomes.append(outcome)
             if not outcome.ok:
                 break
@@ -169,7 +169,7 @@ class Workshop:
     def make(self, task: Task, batch: Batch) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
-        attempt = 0
+        attempt, stood = 0, list[Output]()
         if self._is_touched(task):
             return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
         while True:
@@ -181,17 +181,28 @@ class Workshop:
             final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
             if final or attempt >= task.retry.attempts:
                 break
-            _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.around.cancelled)
+            stood += (*outcome.stood, *self._wait(task, task.retry.backoff * 2 ** (attempt - 1)))
+            outcome.stood = ()
             if task.job.around.cancelled():
                 break
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
             batch.look_again()
         outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
+        if stood:
+            outcome.stood = (*stood, *outcome.stood)
         if not outcome.ok:
             spec = task.job.spec
             outcome.outputs = _left(self.outputs, (*spec.produces, *spec.modifies))
         return outcome
+
+    def _wait(self, task: Task, seconds: float) -> tuple[Output, ...]:
+        """Wait before it is tried again; what somebody has left at its paths meanwhile is kept."""
+        spec, look = task.job.spec, self.outputs.observer.look
+        paths = (*spec.produces, *spec.modifies)
+        left = {path: look(path.rstrip("/")).digest for path in paths}
+        _wait(seconds, task.job.around.cancelled)
+        return self.outputs.set_aside(path for path in paths if look(path.rstrip("/")).digest not in ("", left[path]))
 
     def _is_touched(self, task: Task) -> bool:
         observer = self.outputs.observer
