@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.core.commands import SkipArtifacts
+from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
 from tests.bench import Bench, Recipe
 
@@ -272,3 +273,53 @@ def test_a_reader_by_source_sees_the_file_in_the_end(base: Bench) -> None:
     base.change("m2", version="2")
     assert base.stale() == {"m2": "recipe_changed", "r": "requirement_stale"}
     assert base.run().log == ["made m2", "made r"]
+
+
+# Folders and links.
+
+
+ADD = "echo 2 >> d/x; echo 3 > d/y"
+
+
+def files(bench: Bench) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(bench.path("d").iterdir())}
+
+
+def test_a_folder_is_produced_and_changed_in_place(bench: Bench) -> None:
+    """Its producer begins with an empty one each time; to make a later stage again it is put back whole."""
+    change: dict[str, object] = {"produces": [], "modifies": ["d/"], "requires": ["a"]}
+    bench.plan(a={"run": "echo 1 > d/x", "produces": ["d/"]}, b={**change, "run": ADD})
+    assert bench.run().log == ["made a", "made b"]
+    assert files(bench) == {"x": "1\n2\n", "y": "3\n"}
+    bench.change("a", run="echo one > d/x")
+    assert bench.run().log == ["made a", "made b"]
+    bench.change("b", run="ls d > d/list")
+    assert bench.run().log == ["made b"]
+    assert (files(bench), bench.stale()) == ({"x": "one\n", "list": "list\nx\n"}, {})
+
+
+def test_a_folder_that_nobody_produces_is_changed_in_place(bench: Bench) -> None:
+    """It stays a folder, and every attempt begins with all that was in it, also after space was freed."""
+    bench.write("d/x", "1\n")
+    bench.plan(b={"produces": [], "modifies": ["d/"], "run": f"rm d/z; {ADD}"})
+    assert bench.run().log == ["failed b"]
+    bench.change("b", run=f"{ADD}; exit 1")
+    assert bench.run().log == ["failed b"]
+    free_space(bench.project.store, keep_days=0)
+    bench.change("b", run=ADD)
+    assert bench.run().log == ["made b"]
+    assert files(bench) == {"x": "1\n2\n", "y": "3\n"}
+    free_space(bench.project.store, keep_days=0)
+    assert bench.run(rerun="b").log == ["made b"]
+    assert (files(bench), bench.stale()) == ({"x": "1\n2\n", "y": "3\n"}, {})
+
+
+def test_a_link_that_is_changed_in_place_is_put_back_as_a_link(bench: Bench) -> None:
+    """Also after an attempt that left a file there."""
+    bench.write("one", "1")
+    bench.path("link").symlink_to("one")
+    bench.plan(a={"produces": [], "modifies": ["link"], "run": "rm link; echo 2 > link; exit 1"})
+    assert bench.run().log == ["failed a"]
+    bench.change("a", run="readlink link; ln -sf two link")
+    assert bench.run().log == ["made a"]
+    assert bench.path("link").readlink().name == "two"

@@ -12,6 +12,7 @@ from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import Reason
 from headway.core.gates import Check
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
@@ -26,7 +27,7 @@ class SetAside(Reason):
 
     @property
     def text(self) -> str:
-        return f"the edit of {self.subject} was set aside; headway restore {self.now} brings it back"
+        return f"the edit of {self.subject} was set aside; headway restore {as_word(self.now)} brings it back"
 
 
 class Way(NamedTuple):
@@ -108,6 +109,8 @@ class Keeper:
         left: dict[str, str] = {}
         for path in spec.produces:
             if path in self._judge.shared.chains:
+                if path.endswith("/"):
+                    self._outputs.clear(path)
                 continue
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)

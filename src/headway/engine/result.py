@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from headway.core.freshness import Reason
+from headway.core.ids import as_word
 from headway.core.state import Output
 from headway.errors import HeadwayError
 
@@ -248,7 +249,7 @@ class RunFailed(HeadwayError):
         super().__init__(
             f"The run of {result.plan_id} {result.status}",
             facts=dict(list(what.items())[:10]),
-            hint=f"headway why {first} --plan-id {result.plan_id}"
+            hint=f"headway why {as_word(first)} --plan-id {result.plan_id}"
             if first
             else f"headway run --plan-id {result.plan_id}",
         )

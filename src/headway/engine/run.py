@@ -20,6 +20,7 @@ from headway.core.approval import awaits_approval
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import missing
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import State
 from headway.engine import prompts
@@ -27,10 +28,10 @@ from headway.engine.edits import Edits
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
 from headway.engine.in_place import InPlace
-from headway.engine.jobs import Jobs, is_idempotent
+from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
-from headway.engine.making import TOUCHED, Outcome, Task, Workshop
+from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
@@ -237,6 +238,9 @@ class Run:
             except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
                 self._tally.wait(artifact_id, refusal.message)
                 continue
+            except (UsageError, OSError) as error:  # its paths cannot be brought in order: nobody else is to suffer
+                self._tally.lose(artifact_id, failure_of(error)[1], self._judge.reasons[artifact_id])
+                continue
             if task is not None:
                 tasks.append(task)
                 threads -= not task.light
@@ -345,18 +349,17 @@ class Run:
             if failure is not None:  # in somebody's hands, or at a gate: whoever claims it tries again
                 self._tally.lose(artifact_id, failure.error, reason)
             else:
-                self._tally.wait(artifact_id, f"headway claim {artifact_id}")
+                self._tally.wait(artifact_id, f"headway claim {as_word(artifact_id)}")
             return True
         anew = spec.effects or self._judge.is_forced(artifact_id)
         note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
-        told = not spec.effects or artifact_id in self._judge.forced or is_idempotent(spec)
-        if told or not self._record.state.uncertain.get(artifact_id, 0):
+        question = effect_question(self._record.state, spec) if artifact_id not in self._judge.forced else None
+        if question is None:
             return False
-        flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
-        self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
+        self._tally.hold(artifact_id, question.code, question.flags, reason)
         return True
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
@@ -388,8 +391,8 @@ class Run:
                 stands = self._judge.outputs.stands
                 self._keeper.preserve(spec.id, [output.path for output in before if not stands(output)])
             job = self._jobs.job(spec, fp)
-        except HeadwayError as error:
-            self._fail_unmade(spec, error.error_code, error.in_one_line)
+        except (HeadwayError, OSError) as error:
+            self._fail_unmade(spec, *failure_of(error))
             return None
         retry = spec.retry or self._record.state.settings.retry or ONCE
         light = self._workers.is_light(spec)

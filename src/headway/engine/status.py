@@ -8,10 +8,12 @@ from typing import Any
 from headway.core.approval import is_open
 from headway.core.freshness import RESTORABLE, root_causes
 from headway.core.gates import missing
+from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, State
 from headway.engine import prompts
+from headway.engine.jobs import effect_question
 from headway.engine.result import Decision, Options
 from headway.engine.session import Judged
 from headway.errors import NotFound
@@ -153,7 +155,9 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
             return "headway run"
         helps[a] = command
     last = {"why": 1, "claim": 2}  # a word that is waited for comes first, as in a run's receipt
-    held = {f"headway why {a}" for a in state.claims if a not in state.failed}  # who has it is all that there is to say
+    held = {
+        f"headway why {as_word(a)}" for a in state.claims if a not in state.failed
+    }  # who has it is all that there is to say
 
     def rank(command: str) -> int:
         return 3 if command in held else last.get(command.split()[1], 0)
@@ -169,8 +173,9 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
-    if artifact_id in state.failed or artifact_id in blockers:
-        return f"headway why {blockers.get(artifact_id, artifact_id)}"
+    asked = judged.reasons[artifact_id].code not in RESTORABLE and effect_question(state, spec)
+    if artifact_id in state.failed or artifact_id in blockers or asked:
+        return f"headway why {as_word(blockers.get(artifact_id, artifact_id))}"
     elsewhere = judged.judge.unusable(artifact_id)
     if elsewhere is not None:
         return elsewhere.command
@@ -203,6 +208,8 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
+    if decide is None and not reason.fresh and reason.code not in RESTORABLE:
+        decide = effect_question(state, state.artifacts[artifact_id])
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
