@@ -652,6 +652,41 @@ def test_shared_state_is_handed_on_in_order_even_when_units_are_independent(
     assert book.go()["made"] == []
 
 
+def test_shared_state_is_handed_on_in_the_order_of_the_units_and_not_of_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody who requires all of them, the book, has no say in it."""
+    book = Book(tmp_path / "wide", capsys, order="independent")
+    book.outline(["s9", "s10", "s1"])
+    assert book.go("-j", "8")["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s9", "s10", "s1"]
+
+
+@pytest.mark.parametrize("order", ["sequential", "independent"])
+def test_units_in_another_order_hand_on_the_state_in_that_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    """One run does it: whoever requires all units waits for those that are made again, and is made once."""
+    book = Book(tmp_path / "order", capsys, units=3, order=order)
+    book.go()
+    book.outline(["s1", "s3", "s2"])
+    made = book.go()["made"]
+    assert book.json("state.json")["applied"] == ["s1", "s3", "s2"]
+    assert (made.count("book"), made[-1]) == (1, "book")
+    assert book.go("--rerun", "outline")["made"] == ["outline"]
+
+
+def test_units_that_failed_can_change_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who waited for whom does not count any more."""
+    book = Book(tmp_path / "places", capsys, units=3)
+    book.stop_at("apply")
+    book.go()
+    book.stop_at("")
+    book.outline(["s3", "s2", "s1"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s3", "s2", "s1"]
+
+
 def test_the_history_knows_the_prompt_that_something_was_made_with(book: Book) -> None:
     """As it was given, and the command that shows it."""
     book.prompt("write", "write {{ unit }} well")

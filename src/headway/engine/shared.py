@@ -8,7 +8,7 @@ path in `reads`, as the stage before it in that order; whoever names it as a sou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
@@ -47,7 +47,7 @@ class Shared:
                 modified.update(dict.fromkeys(spec.produces if spec.iteration else ()))
                 self._ordered = True
         if self._ordered:
-            self._order = _sorted(graph.artifacts, self._asked)
+            self._order = _sorted(graph.artifacts, self._asked, _is_about_files)
         if modified:
             self._build(modified)
 
@@ -67,7 +67,7 @@ class Shared:
         for stuck in self._stuck():
             self._courtesy.pop(stuck, None)
         if sources:
-            self._order = _sorted(self._graph.artifacts, lambda a: (*self._asked(a), *self.after(a)))
+            self._order = _sorted(self._graph.artifacts, lambda a: (*self._asked(a), *self.after(a)), _is_about_files)
 
     def _find_stages(self, order: Iterable[str], modified: Collection[str]) -> None:
         """The stages of these paths, in order, each with its place."""
@@ -271,23 +271,38 @@ class Shared:
         return reads + [Use(path, None, True) for path in self._paths.get(artifact_id, ())]
 
 
-def _sorted(ids: Iterable[str], needs: Callable[[str], Iterable[str]]) -> list[str]:
-    """In the order given, with what each needs before it. What is on a cycle comes as it is met."""
-    members = ids if isinstance(ids, Collection) else list(ids)
+def _is_about_files(spec: ArtifactSpec) -> bool:
+    """Whether its place among others can matter to a shared file: those who only require such others come later."""
+    return bool(spec.unit or spec.modifies or spec.reads)
+
+
+def _sorted(
+    artifacts: Mapping[str, ArtifactSpec], needs: Callable[[str], Iterable[str]], first: Callable[[ArtifactSpec], bool]
+) -> list[str]:
+    """In the order given, `first` those of which this is true, with what each needs before it, in the same order.
+
+    What is on a cycle comes as it is met.
+    """
+    place = {artifact_id: number for number, artifact_id in enumerate(artifacts)}
+    starts = sorted(artifacts, key=lambda a: not first(artifacts[a]))
     placed: dict[str, None] = {}
     open_: set[str] = set()
-    for start in members:
+
+    def needed(artifact_id: str) -> Iterator[str]:
+        return iter(sorted((r for r in needs(artifact_id) if r in place), key=place.__getitem__))
+
+    for start in starts:
         if start in placed:
             continue
-        stack = [(start, iter(needs(start)))]
+        stack = [(start, needed(start))]
         open_.add(start)
         while stack:
             current, rest = stack[-1]
-            following = next((r for r in rest if r in members and r not in placed and r not in open_), None)
+            following = next((r for r in rest if r not in placed and r not in open_), None)
             if following is None:
                 stack.pop()
                 placed[current] = None
             else:
                 open_.add(following)
-                stack.append((following, iter(needs(following))))
+                stack.append((following, needed(following)))
     return list(placed)

@@ -191,8 +191,11 @@ class Tally:
             for artifact_id in removed & table.keys():
                 del table[artifact_id]
 
-    def extend(self, more: Collection[str], new: Collection[str]) -> None:
-        """These have to be gone through, too; those of them that are new and fresh are kept."""
+    def extend(self, more: Collection[str], new: Collection[str], *, elsewhere: bool) -> None:
+        """These have to be gone through, too; those of them that are new and fresh are kept.
+
+        `elsewhere`: what is neither may need others than before, too.
+        """
         reasons, artifacts = self._judge.reasons, self._record.state.artifacts
         for artifact_id in more:
             reason, gathers = reasons[artifact_id], artifacts[artifact_id].gathers
@@ -204,8 +207,11 @@ class Tally:
             elif artifact_id in new and not gathers:
                 self.result.kept.append(artifact_id)
         self.queue.add(more)
-        for artifact_id in new:
-            self.queue.wait_more(artifact_id)
+        if elsewhere:
+            self.queue.line_up_anew()
+        else:
+            for artifact_id in new:
+                self.queue.wait_more(artifact_id)
 
     def _unkeep(self, artifact_id: str) -> None:
         if artifact_id in self.result.kept:
