@@ -521,7 +521,7 @@ class Judge:
             return now
         failure = self.state.failed.get(stage)
         if failure is not None:
-            ours = now in {output.digest for output in failure.left}
+            ours = now == next((output.digest for output in failure.left if output.path == path), "")
         else:
             ours = not now or stage in self._unfinished or self.precedents.names(now)
         return step.blob if ours else now
