@@ -245,6 +245,16 @@ def test_a_loop_is_gone_round_until_it_passes(book: Book) -> None:
     assert book.go()["made"] == []
 
 
+def test_a_loop_that_needs_one_more_round_than_before_is_waited_for(book: Book) -> None:
+    """By whoever reads any of its phases, also one that was thought to be fresh."""
+    book.go()
+    book.needs(s1=2)
+    book.calls()
+    assert book.go("--rerun", "s1/lint~1")["status"] == "completed"
+    assert book.calls()[:4] == unit("s1", "lint~1", "repair~2", "state_repair~2", "lint~2")
+    assert book.do("why", "s1/apply", "--json").json["freshness"] == "fresh"
+
+
 def test_a_loop_that_passes_earlier_than_before_is_cut_short(book: Book) -> None:
     """The rounds that are not needed any more are removed, by event, and never made."""
     book.needs(s1=3)

@@ -40,13 +40,14 @@ class Shared:
         self._courtesy: dict[str, list[str]] = {}
         self._order: list[str] = []
         modified: dict[str, None] = {}
-        self._ordered = False
+        self.ordered = False
+        """Whether anything has its place by more than what it requires."""
         for spec in graph.artifacts.values():
             if spec.modifies or spec.after or spec.iteration:
                 modified.update(dict.fromkeys(spec.modifies))
                 modified.update(dict.fromkeys(spec.produces if spec.iteration else ()))
-                self._ordered = True
-        if self._ordered:
+                self.ordered = True
+        if self.ordered:
             self._order = _sorted(graph.artifacts, self._asked, _is_about_files)
         if modified:
             self._build(modified)
@@ -246,7 +247,7 @@ class Shared:
 
     def order(self) -> list[str]:
         """All artifacts, with requirements and earlier stages first."""
-        return self._order if self._ordered else self._graph.topological_sort()
+        return self._order if self.ordered else self._graph.topological_sort()
 
     def earlier(self, artifact_id: str, path: str) -> Iterator[str]:
         """The stages before this one, or up to the one that it reads; the nearest first."""

@@ -52,7 +52,7 @@ class Tally:
         todo, found = self.todo, dict[str, None]()
         if len(todo) == len(chosen):
             return chosen
-        if not self._judge.shared.chains:
+        if not self._judge.shared.ordered:
             behind = set(self._judge.graph.above(todo))
             return [a for a in chosen if a in behind]
         for artifact_id in chosen:
@@ -61,8 +61,13 @@ class Tally:
         return found
 
     def builds_on(self, artifact_id: str) -> Iterable[str]:
-        """What an artifact cannot be made without: what it requires, and earlier stages of what it changes."""
+        """What an artifact cannot be made without: what it requires, and earlier stages of what it changes.
+
+        What stands for the last round of a loop builds on the phase that may ask for another one.
+        """
         spec, shared = self._record.state.artifacts[artifact_id], self._judge.shared
+        if spec.gathers == "last":
+            return (*spec.requires, *spec.after)
         return (*spec.requires, *shared.after(artifact_id)) if shared.chains else spec.requires
 
     def _waits_for(self, artifact_id: str) -> Iterable[str]:
