@@ -358,6 +358,22 @@ def test_rerun_from_a_phase_makes_it_and_all_after_it_anew(book: Book) -> None:
     assert set(book.calls()) == {*unit("s1"), *unit("s2")}
 
 
+def test_rerun_from_a_phase_of_units_that_are_yet_to_come_makes_them(book: Book) -> None:
+    """There is nothing of them that would have to be made anew."""
+    assert book.go("s1", "--rerun-from", "repair")["status"] == "completed"
+    assert book.calls() == unit("s1")
+
+
+def test_a_changed_item_is_the_reason_of_its_unit(book: Book) -> None:
+    """Not its code, which is what it was."""
+    book.go()
+    book.outline([{"id": "s1", "title": "Other"}, {"id": "s2", "title": "Scene s2"}])
+    reason = book.go()["reasons"]["s1/plan"]
+    assert reason["code"] == "recipe_changed"
+    assert reason["subject"] == "item"
+    assert '"title":"Other"' in reason["now"]
+
+
 def test_an_override_of_one_unit_touches_that_unit_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Per unit, and for all units alike."""
     book = essays(tmp_path, capsys, 3)
@@ -622,6 +638,26 @@ def test_a_command_that_exits_75_pauses_the_run_and_status_tells(
     assert (paused["code"], paused["unit"], paused["phase"]) == ("quota", "a", "ask")
     assert paused["until"]
     assert "Paused at a/ask: quota, until" in book.do("status").out
+
+
+def test_what_a_command_is_told_by_its_environment_or_prompt_is_part_of_how_it_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The text of one unit is not taken for that of another, nor a round for the one before it."""
+    book = Book(tmp_path / "told", capsys)
+    book.prompt("try", "{{ iteration }}")
+    book.file.write_text(
+        "id: told\ngoal: g\npipelines:\n  p:\n    units: [a]\n    phases:\n      name: {run: 'echo $HEADWAY_UNIT'}\n"
+        "      try:\n        run: 'if grep -q 3 {prompt}; then echo pass; else echo fail; fi > {output}'\n"
+        "        templates: prompts/try.md\n        inputs: []\n        outputs: {said: '{unit}.txt'}\n"
+        "        repeat: [try]\n        until: 'said == \"pass\"'\n        times: 2\n"
+    )
+    assert "after 2 rounds" in book.go()["failed"]["a/try"]
+    book.edit("times: 2", "times: 3")
+    book.edit("[a]", "[a, b]")
+    assert book.go()["status"] == "completed"
+    assert book.do("show", "b/name").out.endswith("\nb\n")
+    assert book.read("a.txt") == "pass\n"
 
 
 def test_files_are_units_and_a_changed_file_touches_its_unit_alone(

@@ -47,22 +47,25 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
 
 def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     """The artifacts that are to be made anew whatever there is."""
-    wanted = set(resolve(state, options.targets)) if options.targets else selected
     if options.rerun_all:
         return set(selected)
     forced = set(resolve(state, options.rerun))
+    wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)
-        start = [a for a in phase if a in wanted] if phase else resolve(state, [word], phases=True)
+        start = resolve(state, [word], phases=True) if phase is None else [a for a in phase if a in wanted]
         forced |= set(ArtifactGraph.over(state.artifacts).above(start))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
 
 
-def _phase(state: State, word: str) -> list[str]:
-    """The artifacts of a phase that a word names; an id of that name counts first."""
+def _phase(state: State, word: str) -> list[str] | None:
+    """The artifacts of a phase that a word names, None if it names none; an id of that name counts first.
+
+    There are none while it is open which units there are.
+    """
     named = [p.name for p in state.settings.pipelines if p.phase(word) is not None]
     if word in state.artifacts or not named:
-        return []
+        return None
     if len(named) > 1:
         raise UsageError(
             f"{word} is a phase of several pipelines",
