@@ -532,6 +532,20 @@ def test_an_outline_that_names_no_proper_units_fails_where_it_is_read(
     assert book.go()["status"] == "completed"
 
 
+@pytest.mark.parametrize("outline", [{"scenes": []}, {"scenes": [{"id": "s1"}, {"id": "s1"}]}, {"chapters": []}])
+def test_an_outline_that_names_no_proper_units_leaves_those_that_there_are(book: Book, outline: object) -> None:
+    """However often it is asked; they are still there when it is better again."""
+    book.go()
+    book.calls()
+    (book.root / "idea.json").write_text(json.dumps(outline))
+    for _ in range(2):
+        assert list(book.go()["failed"]) == ["scene:*"]
+    assert book.load("book").state.units["scene"].units == ("s1", "s2")
+    book.outline(2)
+    assert book.go()["status"] == "completed"
+    assert book.calls() == []
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
