@@ -255,6 +255,46 @@ def test_a_loop_that_needs_one_more_round_than_before_is_waited_for(book: Book) 
     assert book.do("why", "s1/apply", "--json").json["freshness"] == "fresh"
 
 
+def test_whoever_wants_a_phase_of_a_loop_gets_its_last_round(book: Book) -> None:
+    """Which one that is, only the end of the loop can tell."""
+    book.needs(s1=2)
+    assert book.go("s1/repair")["status"] == "completed"
+    assert book.calls() == unit("s1", *PHASES[:-1], "repair~2", "state_repair~2", "lint~2")
+    assert book.load("book").state.artifacts["s1/repair"].requires == ("s1/repair~2",)
+
+
+@pytest.mark.parametrize("order", ["sequential", "independent"])
+def test_a_loop_that_changes_the_state_ends_before_the_next_unit_goes_on_from_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    """Nothing of any round is lost, and nothing is made twice."""
+    book = Book(tmp_path / "loops", capsys)
+    book.needs(a=3, c=2)
+    book.file.write_text(
+        f"id: p\ngoal: g\npipelines:\n  s:\n    units: [c, a, b]\n    order: {order}\n    state: log.txt\n    phases:\n"
+        "      look: {make: 'tasks.py:look', pre_state: true, outputs: {seen: 'work/{unit}.txt'}}\n"
+        "      grow: {make: 'tasks.py:grow', outputs: {log: log.txt}}\n"
+        "      check: {make: 'tasks.py:check', outputs: {report: 'work/{unit}.json'}, repeat: [grow, check],"
+        " until: report.fine, times: 3}\n"
+    )
+    (book.root / "log.txt").write_text("")
+    (book.root / "tasks.py").write_text(
+        f"{book.read('tasks.py')}\n"
+        "def look(ctx):\n    note(ctx)\n    return ctx.state.read_text()\n\n"
+        "def grow(ctx):\n    note(ctx)\n    return ctx.state.read_text() + f'{ctx.unit}{ctx.iteration} '\n\n"
+        "def check(ctx):\n    note(ctx)\n"
+        "    needed = json.loads((ctx.root / 'needed.json').read_text()).get(ctx.unit, 1)\n"
+        "    return {'fine': ctx.iteration >= needed}\n"
+    )
+    assert book.go("-j", "8")["status"] == "completed"
+    assert book.read("log.txt").split() == ["c1", "c2", "a1", "a2", "a3", "b1"]
+    assert book.read("work/b.txt").split() == ["c1", "c2", "a1", "a2", "a3"]
+    calls = book.calls()
+    assert len(calls) == len(set(calls))
+    judged = book.do("status", "--json").json["artifacts"]
+    assert {a for a, found in judged.items() if found["freshness"] != "fresh"} == set()
+
+
 def test_a_loop_that_passes_earlier_than_before_is_cut_short(book: Book) -> None:
     """The rounds that are not needed any more are removed, by event, and never made."""
     book.needs(s1=3)

@@ -118,7 +118,7 @@ class Judge:
         """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
         self.state = state
         self.graph = ArtifactGraph.over(state.artifacts)
-        if unit:
+        if unit and self.shared.are_of_one_unit(added, removed):
             self.shared.follow(self.graph)
             self.shared.go_on(added, removed, unit)
         else:

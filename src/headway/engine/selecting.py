@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from headway.core.graph import ArtifactGraph
 from headway.core.nearest import Nearest
 from headway.core.pipelines import units_id
+from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 from headway.engine.result import Options
 from headway.engine.shared import Shared
@@ -25,9 +26,14 @@ def selected_by(state: State, options: Options, shared: Shared | None = None) ->
     graph = ArtifactGraph.over(state.artifacts)
     chains = shared or Shared(graph)
     found = set(graph.below(_named(state, words)))
-    while more := {stage for a in found for stage in chains.after(a)} - found:
+    while more := {other for a in found for other in (*chains.after(a), *_ends_of_loops(graph[a]))} - found:
         found |= set(graph.below(more))
     return found
+
+
+def _ends_of_loops(spec: ArtifactSpec) -> tuple[str, ...]:
+    """What says whether a round was the last: without it, nothing can stand for that."""
+    return spec.after if spec.gathers == "last" else ()
 
 
 def _named(state: State, words: Sequence[str]) -> list[str]:

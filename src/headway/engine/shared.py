@@ -129,20 +129,22 @@ class Shared:
         for reader, uses in self._readers.items():
             for path, stage in uses.items():
                 if path in wanted:
-                    self._link_reader_to(reader, stage if path in self._graph[reader].reads else None)
+                    self._link_to(reader, stage if path in self._graph[reader].reads else None)
                     readers.setdefault((path, stage), []).append(reader)
         for path in wanted:
             before: str | None = None
             for stage in self.chains[path]:
-                if before is not None:
-                    self._after.setdefault(stage, []).append(before)
+                self._link_to(stage, before)
                 if (path, before) in readers:
                     self._courtesy.setdefault(stage, []).extend(readers[path, before])
                 before = stage
 
-    def _link_reader_to(self, reader: str, stage: str | None) -> None:
+    def _link_to(self, follower: str, stage: str | None) -> None:
+        """One comes after the other; after a loop of another unit when that has come to its end."""
         if stage is not None:
-            self._after.setdefault(reader, []).append(stage)
+            spec = self._graph[stage]
+            whole = [f"{spec.unit}/{spec.phase}"] if spec.iteration and self._graph[follower].unit != spec.unit else []
+            self._after.setdefault(follower, []).extend([stage, *whole])
 
     def _stuck(self) -> set[str]:
         """What could never start if every reader had to come first: those readers read the file put back."""
@@ -166,6 +168,13 @@ class Shared:
         return set(waiting) - set(queue)
 
     # One unit, whose loop goes on or is cut short.
+
+    def are_of_one_unit(self, added: Iterable[ArtifactSpec], removed: Iterable[str]) -> bool:
+        """Whether nobody of another unit changes the files that these rounds of a loop change."""
+        paths = {path for spec in added for path in spec.modifies}
+        paths.update(path for artifact_id in removed for path in self._paths.get(artifact_id, ()))
+        chains = [self.chains[path] for path in paths if path in self.chains]
+        return all(chain[0].rpartition("/")[0] == chain[-1].rpartition("/")[0] for chain in chains)
 
     def follow(self, graph: ArtifactGraph) -> None:
         """From here on this is the plan; what changed in it is told by `go_on`."""
@@ -200,7 +209,7 @@ class Shared:
         known = self._readers.get(twin, {})
         reads = {path: known.get(path) for path in spec.reads if path in self.chains}
         for path, stage in reads.items():
-            self._link_reader_to(spec.id, stage)
+            self._link_to(spec.id, stage)
             self._readers.setdefault(spec.id, {})[path] = stage
         self._read_again(spec)
 
