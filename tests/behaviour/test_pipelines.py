@@ -433,6 +433,20 @@ def unit_set(phase: str, count: int) -> set[str]:
     return {f"s{n}/{phase}" for n in range(1, count + 1)}
 
 
+def test_a_unit_as_a_target_is_what_the_outline_makes_of_it(book: Book) -> None:
+    """An outline that is stale is made first: its item may have changed, or there may be no such unit any more."""
+    book.go()
+    book.calls()
+    book.outline([{"id": "s1", "title": "Other"}, "s2", "s3"])
+    book.go("s1/write")
+    assert book.calls() == unit("s1", "plan", "preflight", "continuity_pack", "write")
+    assert "Other" in book.read("work/s1/card.json")
+    book.outline(1)
+    gone = book.do("run", "s2")
+    assert gone.code == 2
+    assert "Plan book has no artifact s2" in gone.err
+
+
 def test_units_that_vanish_are_removed_and_their_files_are_listed(book: Book) -> None:
     """By event; nothing is deleted until somebody says so, and what somebody wrote never is."""
     book.outline(3)

@@ -26,14 +26,16 @@ def selected_by(state: State, options: Options, shared: Shared | None = None) ->
     graph = ArtifactGraph.over(state.artifacts)
     chains = shared or Shared(graph)
     found = set(graph.below(_named(state, words)))
-    while more := {other for a in found for other in (*chains.after(a), *_ends_of_loops(graph[a]))} - found:
+    while more := {other for a in found for other in (*chains.after(a), *_decided_by(graph[a]))} - found:
         found |= set(graph.below(more))
     return found
 
 
-def _ends_of_loops(spec: ArtifactSpec) -> tuple[str, ...]:
-    """What says whether a round was the last: without it, nothing can stand for that."""
-    return spec.after if spec.gathers == "last" else ()
+def _decided_by(spec: ArtifactSpec) -> tuple[str, ...]:
+    """What says whether a round was the last, so that something can stand for it; or that there still is a unit."""
+    if spec.gathers == "last":
+        return spec.after
+    return tuple(other for other in spec.after if other == units_id(spec.pipeline))
 
 
 def _named(state: State, words: Sequence[str]) -> list[str]:
