@@ -273,6 +273,17 @@ def test_a_file_that_a_failed_modifier_took_away_is_put_back_for_the_next_attemp
     assert base.read("shared.txt") == "base12"
 
 
+def test_a_new_first_modifier_begins_with_what_the_file_was_before_all(base: Bench) -> None:
+    """The others follow it, and none of them is applied twice."""
+    base.run()
+    base.plan(m0=modifier(base, "m0", text="0"), m1=modifier(base, "m1", text="1"), m2=modifier(base, "m2", text="2"))
+    base.run()
+    assert base.read("shared.txt") == "base012"
+    base.remove("m0")
+    base.run()
+    assert (base.read("shared.txt"), base.stale()) == ("base12", {})
+
+
 def test_what_a_person_made_of_it_after_a_failure_is_the_new_beginning(base: Bench) -> None:
     """It is not what the attempt left, so somebody wrote it."""
     base.makes("m1", lambda: 1 / 0)

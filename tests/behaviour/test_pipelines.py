@@ -477,6 +477,30 @@ def test_a_unit_that_comes_in_between_is_made_and_what_follows_it_is_judged_by_i
     assert book.go()["made"] == []
 
 
+@pytest.mark.parametrize("reset", [(), ("s1",), ("scene",), ("scene", "--archive")])
+@pytest.mark.parametrize("units", [["new", "s1", "s2"], ["s2", "s1"], ["s2"], ["new", "s2"], ["s1"]])
+def test_whatever_unit_comes_first_begins_with_the_state_that_was_there_before_all(
+    book: Book, units: list[str], reset: tuple[str, ...]
+) -> None:
+    """What others did that were first before it is not to be found there: nothing is applied twice."""
+    book.go()
+    if reset:
+        assert book.do("reset", *reset).code == 0
+    book.outline(units)
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == units
+    assert '"applied": []' in book.read(f"work/{units[0]}/pack.md")
+    assert book.go()["made"] == []
+
+
+def test_units_of_which_none_was_there_before_go_on_from_the_state_that_is_there(book: Book) -> None:
+    """Nobody is left who could tell what it was before."""
+    book.go()
+    book.outline(["s3"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2", "s3"]
+
+
 def test_a_state_that_somebody_changed_refuses_until_it_is_decided(book: Book) -> None:
     """Compared with what it was made from; going on over it is on record."""
     book.stop_at("s1/repair~1")

@@ -57,6 +57,7 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
         yield from (failure.stdout, failure.stderr, failure.prompt)
     for steps in state.steps.values():
         yield from (step.blob for step in steps.values())
+    yield from state.origins.values()
     if state.proposal is not None:
         yield state.proposal.blob
 
