@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.core.commands import SkipArtifacts
+from headway.core.commands import ResetPlan, SkipArtifacts
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
 from tests.bench import Bench, Recipe
@@ -18,6 +18,12 @@ def append(text: str) -> Recipe:
         path.write_text((path.read_text() if path.exists() else "") + text)
 
     return make
+
+
+def half(ctx: Context) -> None:
+    """A recipe that does not get to its end."""
+    append("half")(ctx)
+    raise RuntimeError("no")
 
 
 def modifier(bench: Bench, name: str, *requires: str, text: str = "") -> dict[str, object]:
@@ -220,11 +226,6 @@ def test_its_first_modifier_begins_with_what_it_once_was(base: Bench) -> None:
 
 def test_its_first_modifier_begins_there_after_a_failure(base: Bench) -> None:
     """What a failed attempt left is not what it is applied to."""
-
-    def half(ctx: Context) -> None:
-        append("half")(ctx)
-        raise RuntimeError("no")
-
     base.makes("m1", half)
     base.run()
     assert base.read("shared.txt") == "basehalf"
@@ -243,6 +244,45 @@ def test_its_first_modifier_begins_there_after_an_interruption(bench: Bench) -> 
     bench.change("m", run="echo m >> shared.txt")
     assert bench.run().log == ["made m"]
     assert bench.read("shared.txt") == "base\nm\n"
+
+
+def test_the_first_modifier_of_a_file_that_was_not_there_begins_with_none_after_a_failure(base: Bench) -> None:
+    """And after a reset."""
+    base.path("shared.txt").unlink()
+    base.makes("m1", half)
+    base.run()
+    assert base.read("shared.txt") == "half"
+    base.makes("m1", append("1"))
+    base.run()
+    assert base.read("shared.txt") == "12"
+    base.do(ResetPlan(ids=("m1", "m2")))
+    base.run()
+    assert base.read("shared.txt") == "12"
+
+
+def test_a_file_that_a_failed_modifier_took_away_is_put_back_for_the_next_attempt(base: Bench) -> None:
+    """Nobody else was there."""
+
+    def take_away(ctx: Context) -> None:
+        (ctx.root / "shared.txt").unlink()
+        raise RuntimeError("no")
+
+    base.makes("m1", take_away)
+    base.run()
+    base.makes("m1", append("1"))
+    base.run()
+    assert base.read("shared.txt") == "base12"
+
+
+def test_a_new_first_modifier_begins_with_what_the_file_was_before_all(base: Bench) -> None:
+    """The others follow it, and none of them is applied twice."""
+    base.run()
+    base.plan(m0=modifier(base, "m0", text="0"), m1=modifier(base, "m1", text="1"), m2=modifier(base, "m2", text="2"))
+    base.run()
+    assert base.read("shared.txt") == "base012"
+    base.remove("m0")
+    base.run()
+    assert (base.read("shared.txt"), base.stale()) == ("base12", {})
 
 
 def test_what_a_person_made_of_it_after_a_failure_is_the_new_beginning(base: Bench) -> None:

@@ -174,7 +174,8 @@ def recipe_digest(
         how = b"function" + _texts((spec.version or code, spec.id))
         values = {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
     elif spec.run:
-        how = b"command" + _texts((spec.run, spec.version))
+        own = (spec.id,) if spec.phase else ()  # which unit and round it is for, its environment tells a command
+        how = b"command" + _texts((spec.run, spec.version, *own))
         values = command_values(spec, settings)
     else:
         how, values = b"gathers" if spec.gathers else b"hand", {}

@@ -293,7 +293,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
 
     `asked` are artifacts that a run was asked to make anew and that were not made since, by the event that says so.
     `units` are the expansions of pipelines, `past` attempts at phases that newer ones replaced, `left` files of
-    artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale.
+    artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale. `origins` are files
+    as they were before they were first changed in place, by path; "" for none.
     """
 
     plan_id: str
@@ -339,6 +340,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     whole: bool = False
     notes: dict[str, Note] = {}
     asked: dict[str, int] = {}
+    origins: dict[str, str] = {}
 
     def copy(self) -> State:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
@@ -362,5 +364,6 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             prompts=self.prompts.copy(),
             notes=self.notes.copy(),
             asked=self.asked.copy(),
+            origins=self.origins.copy(),
         )
         return twin

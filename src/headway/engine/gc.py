@@ -76,6 +76,7 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
         yield from (step.blob for step in steps.values())
         begun = ((name, step) for name, step in steps.items() if name.startswith(BEFORE))
         yield from blobs_of((_before(name, step.blob) for name, step in begun), blobs)
+    yield from blobs_of((_before(path, digest) for path, digest in state.origins.items()), blobs)
     if state.proposal is not None:
         yield state.proposal.blob
 

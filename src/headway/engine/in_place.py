@@ -73,12 +73,12 @@ class InPlace:
         return "tree" if path.endswith("/") else KINDS.get(seen.kind, "file")
 
     def keep_before(self, task: Task) -> None:
-        """What a shared file was before it was first changed: an attempt after this one begins there, too."""
+        """What a shared file was before it was first changed, or that there was none: the next attempt begins there."""
         spec = task.job.spec
         kinds = {output.path: output.kind for output in task.before}
         for path in spec.modifies:
             first = self._judge.stage_before(spec.id, path) is None and self._judge.known(spec.id) is None
-            if first and task.fp.before[path]:
+            if first:
                 step = Step(key="", value=kinds.get(path), blob=task.fp.before[path])
                 self._record(cmd.RecordStep(id=spec.id, token=task.token, name=BEFORE + path, step=step), True)
 

@@ -119,7 +119,7 @@ class Judge:
         """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
         self.state = state
         self.graph = ArtifactGraph.over(state.artifacts)
-        if unit:
+        if unit and self.shared.are_of_one_unit(added, removed):
             self.shared.follow(self.graph)
             self.shared.go_on(added, removed, unit)
         else:
@@ -292,7 +292,7 @@ class Judge:
             outputs=self._outputs(spec, done),
             forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
         )
-        if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason.subject):
+        if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
         if reason.fresh and artifact_id in state.made:
             reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
@@ -304,9 +304,10 @@ class Judge:
         """It is to be made anew whatever there is: by this run's word, or by one before it that did not get there."""
         return artifact_id in self.forced or artifact_id in self.state.asked
 
-    def _is_pre_state(self, spec: ArtifactSpec, path: str) -> bool:
+    def _is_pre_state(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""
-        return path in spec.reads and self.stage_before(spec.id, path) is None
+        path, known = reason.subject, self.state.origins
+        return path in spec.reads and self.stage_before(spec.id, path) is None and reason.now != known.get(path)
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
@@ -499,33 +500,32 @@ class Judge:
         if stage is not None:
             output = self.output_at(stage, path)
             return output.digest if output is not None else NOTHING
-        done = self.known(spec.id)
-        if path in spec.reads:
-            return self._before_all(path)
-        if done is not None and path in done.fp.before:
-            return done.fp.before[path]
-        return self._as_it_was(spec.id, path)
-
-    def _before_all(self, path: str) -> str:
-        """What a shared file was before any artifact changed it: as the first that did found it, or as it is."""
+        if path not in spec.reads:
+            return self._before_first(spec.id, path)
         stages = self.shared.chains.get(path, ())
-        first = self.known(stages[0]) if stages else None
-        if first is not None and path in first.fp.before:
-            return first.fp.before[path]
-        return self._as_it_was(stages[0], path) if stages else self.observer.look(path).digest
+        return self._before_first(stages[0], path) if stages else self.observer.look(path).digest
 
-    def _as_it_was(self, stage: str, path: str) -> str:
-        """A file before its first stage changed it, if what is there now is the doing of that stage or a later one."""
+    def _before_first(self, stage: str, path: str) -> str:
+        """What a shared file is for its first stage: what it was before any of them changed it, or as it is.
+
+        Which of them is the first may change, and what the others did is not to be found there.
+        """
+        origin, done = self.state.origins.get(path), self.known(stage)
+        if done is not None and path in done.fp.before:
+            return done.fp.before[path] if origin is None or done.how == "accepted" else origin
         now = self.observer.look(path).digest
-        step = self.state.steps.get(stage, {}).get(BEFORE + path)
-        if step is None:
+        if origin is None or not any(self._has_changed(other, path) for other in self.shared.chains[path]):
             return now
         failure = self.state.failed.get(stage)
         if failure is not None:
-            ours = now in {output.digest for output in failure.left}
+            ours = now == next((output.digest for output in failure.left if output.path == path), "")
         else:
-            ours = not now or stage in self._unfinished or self.precedents.names(now)
-        return step.blob if ours else now
+            ours = not now or self.is_ours(stage, path, now)
+        return origin if ours else now
+
+    def _has_changed(self, stage: str, path: str) -> bool:
+        """Whether a stage has done its part, or begun to: what is there now may be its doing."""
+        return self.known(stage) is not None or BEFORE + path in self.state.steps.get(stage, ())
 
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""

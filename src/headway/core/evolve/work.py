@@ -13,7 +13,7 @@ from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED
 from headway.core.lifecycle import is_done, last_whole, plan_after, unfinished
 from headway.core.plan import Replanning
-from headway.core.state import Claim, Completion, Failure, Note, Run, Skip, State
+from headway.core.state import BEFORE, Claim, Completion, Failure, Note, Run, Skip, State
 
 
 def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
@@ -196,3 +196,5 @@ def left(state: State, event: ev.HolderLeft, record: ev.Record) -> None:
 
 def step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
     state.steps.setdefault(event.id, {})[event.name] = event.step
+    if event.name.startswith(BEFORE):
+        state.origins[event.name.removeprefix(BEFORE)] = event.step.blob
