@@ -239,6 +239,8 @@ class Run:
                 self._tally.wait(artifact_id, refusal.message)
                 continue
             except (UsageError, OSError) as error:  # its paths cannot be brought in order: nobody else is to suffer
+                if self._record.state.artifacts[artifact_id].gathers:  # it has none: what was asked for is not there
+                    raise
                 self._tally.lose(artifact_id, failure_of(error)[1], self._judge.reasons[artifact_id])
                 continue
             if task is not None:
