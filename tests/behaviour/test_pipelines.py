@@ -6,12 +6,14 @@ import json
 import re
 import shlex
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from headway import Plan, QuotaExhausted
 from headway.core.events import RecipeChanged, UnitExpanded
+from headway.core.fingerprint import recipe_digest
 from tests.behaviour.scenes import Book
 from tests.terminal import Terminal
 from tests.workshop import Workshop
@@ -777,6 +779,23 @@ def test_what_a_command_is_told_by_its_environment_or_prompt_is_part_of_how_it_i
     assert book.go()["status"] == "completed"
     assert book.do("show", "b/name").out.endswith("\nb\n")
     assert book.read("a.txt") == "pass\n"
+
+
+def test_what_commands_made_before_their_unit_counted_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better way of telling things apart is no reason to make them again."""
+    book = Book(tmp_path / "told", capsys)
+    book.file.write_text(
+        "id: told\ngoal: g\npipelines:\n  p:\n    units: [a, b]\n    phases:\n"
+        "      w: {run: 'echo $HEADWAY_UNIT > {outputs.o}', outputs: {o: '{unit}.txt'}}\n"
+    )
+    with monkeypatch.context() as earlier:
+        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_unit=False))
+        assert book.go()["made"] == ["a/w", "b/w"]
+    assert book.go()["made"] == []
+    book.edit("echo $HEADWAY_UNIT", "echo the $HEADWAY_UNIT")
+    assert book.go()["made"] == ["a/w", "b/w"]
 
 
 def test_files_are_units_and_a_changed_file_touches_its_unit_alone(

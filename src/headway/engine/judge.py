@@ -457,7 +457,11 @@ class Judge:
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
+            found = recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
+            if spec.phase and spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
+                earlier = recipe_digest(spec, settings, code="", env=env, names_unit=False)
+                found = earlier if done.fp.recipe == earlier else found
+            return found
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
