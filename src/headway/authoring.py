@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -29,6 +28,7 @@ from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
 from headway.engine.code import is_defined_once, is_typed_again, unwrapped
+from headway.engine.imports import reading, refuse_while_read
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
@@ -278,7 +278,7 @@ class Plan:
 
         `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
         """
-        _refuse_while_read()
+        refuse_while_read()
         asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
         result = self._resting(asked, reporter)
         if result is None:
@@ -318,7 +318,7 @@ class Plan:
         """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
         import asyncio
 
-        _refuse_while_read()
+        refuse_while_read()
         loop = asyncio.get_running_loop()
         asked: list[str] = []
         work = self._work()
@@ -443,9 +443,17 @@ def _converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) ->
         raise UsageError(
             f"{what.capitalize()} {name} cannot be read",
             facts={"reason": error},
-            hint="docs/plan-file.md lists the keys",
+            hint=_meant_key(given, kind) or "docs/plan-file.md lists the keys",
             code="plan.key",
-        ) from error
+        ) from None  # it says all that there is to say
+
+
+def _meant_key(given: Mapping[str, Any], kind: type[V]) -> str:
+    """What the first key that there is not was meant to be, as a question; or ""."""
+    from headway.core.nearest import Nearest
+
+    known = kind.__struct_encode_fields__
+    return next((Nearest(known).hint(key) for key in given if key not in known), "")
 
 
 def _check(spec: PlanSpec) -> list[Problem]:
@@ -485,21 +493,6 @@ def _is_python(name: str) -> bool:
     return name == PROGRAM or name.partition(":")[0].endswith(".py")
 
 
-_READ: ContextVar[str] = ContextVar("read", default="")
-"""The file that is being read to see which plan it builds: then nothing is run, whoever only wants to look."""
-
-
-def _refuse_while_read() -> None:
-    path = _READ.get()
-    if path:
-        raise UsageError(
-            f"{path} runs its plan as soon as it is read",
-            facts={"reason": "headway reads it to see the plan, also where nothing is to be made"},
-            hint='put run() under  if __name__ == "__main__":',
-            code="plan.guard",
-        )
-
-
 def load_plan(reference: str, root: str) -> Plan:
     """The plan that a Python file builds for the project there: `file.py`, or `file.py:name` if it builds several."""
     import runpy
@@ -512,9 +505,9 @@ def load_plan(reference: str, root: str) -> Plan:
     folder = os.path.dirname(full)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    before = _READ.set(path)
     try:
-        found = runpy.run_path(full, run_name="__headway__")
+        with reading(path):
+            found = runpy.run_path(full, run_name="__headway__")
     except HeadwayError:
         raise
     except (Exception, SystemExit) as error:
@@ -524,8 +517,6 @@ def load_plan(reference: str, root: str) -> Plan:
             hint=f"python {path} shows where",
             code="plan.python",
         ) from error
-    finally:
-        _READ.reset(before)
     plans = {name: value for name, value in found.items() if isinstance(value, Plan)}
     plan = plans.get(wanted or "plan") or (next(iter(plans.values())) if len(plans) == 1 and not wanted else None)
     if plan is None:

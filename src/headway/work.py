@@ -14,7 +14,7 @@ import msgspec
 
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
-from headway.core.events import ArtifactCompleted, ArtifactRemoved, EditPreserved, OutputAccepted
+from headway.core.events import ArtifactCompleted, ArtifactReleased, ArtifactRemoved, EditPreserved, OutputAccepted
 from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
@@ -288,17 +288,17 @@ class Work:
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
+        cut_off = document["reason"]["code"] == "interrupted"
+        document["released"] = self._released(meant.plan_id, artifact_id, at) if cut_off else None
         return document
 
     def _cost(self, meant: Meant, judged: Judged, artifact_id: str) -> dict[str, Any] | None:
         """What making it takes, alone and with everything before and behind it that is stale: at most."""
-        if judged.reasons[artifact_id].fresh:
-            return None
         graph = judged.judge.graph
+        if judged.reasons[artifact_id].fresh or graph[artifact_id].gathers:  # it follows from what it gathers
+            return None
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
-        if artifact_id not in preview.items:  # it follows from what it gathers
-            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,
@@ -306,6 +306,13 @@ class Work:
             **preview.total._asdict(),
             "ms": preview.total.ms._asdict(),
         }
+
+    def _released(self, plan_id: str, artifact_id: str, at: int | None) -> str | None:
+        """Why it was last given back without an end: it asked to be tried later, say."""
+        for record in reversed(list(self.project.log(plan_id, last=at))):
+            if isinstance(record.event, ArtifactReleased) and artifact_id in record.event.ids:
+                return record.event.reason
+        return None
 
     def _printed(self, failure: Failure) -> str:
         """The last lines that a failed attempt printed."""

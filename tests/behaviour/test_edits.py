@@ -17,6 +17,20 @@ from headway.errors import UsageError
 from headway.files import observe
 from headway.work import Work
 from tests.bench import Bench
+from tests.workshop import Workshop
+
+POLISHED = """\
+id: p
+goal: g
+pipelines:
+  essay:
+    units: [a, b]
+    state: state.txt
+    phases:
+      write: {run: "echo draft > {outputs.o}", outputs: {o: 'o/{unit}.txt'}}
+      polish: {run: "echo polished >> {outputs.o}", outputs: {o: 'o/{unit}.txt'}}
+      apply: {run: "echo {unit} >> {state}", outputs: {s: state.txt}}
+"""
 
 
 @pytest.fixture
@@ -193,6 +207,60 @@ def test_only_what_is_there_can_be_accepted(bench: Bench) -> None:
     assert bench.events("output_accepted") == []
     with pytest.raises(UsageError):
         bench.accept()
+
+
+def test_a_path_that_several_change_names_whoever_left_it_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An edit is asked about there, set aside there, and brought back from there; a run makes the file to its end."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(POLISHED)
+    shop.run(capsys, "run", "o/a.txt")
+    file = tmp_path / "o/a.txt"
+    assert file.read_text() == "draft\npolished\n"
+    shop.run(capsys, "run")
+    file.write_text("mine\n")
+    assert shop.run(capsys, "why", "o/a.txt").out.startswith("a/polish is complete and stale: o/a.txt was edited")
+    shop.run(capsys, "run", "--discard-edits")
+    assert file.read_text() == "draft\npolished\n"
+    assert "Restored and accepted a/polish" in shop.run(capsys, "restore", "o/a.txt").out
+    assert file.read_text() == "mine\n"
+    assert shop.run(capsys, "why", "state.txt").out.startswith("b/apply is complete")
+
+
+def test_a_path_of_which_only_the_first_stage_was_made_names_that_stage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is there is its work."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(POLISHED)
+    shop.run(capsys, "run", "a/write")
+    assert shop.run(capsys, "why", "o/a.txt").out == "a/write is complete and up to date.\n"
+
+
+def test_of_several_all_are_accepted_or_none(made: Bench) -> None:
+    """Whoever reads that one of them cannot be accepted would not know of the others."""
+    for name in "ab":
+        made.edit(name, "mine")
+    (made.root / "out/d.txt").unlink()
+    with pytest.raises(UsageError) as refused:
+        made.accept("a", "b", "d")
+    assert refused.value.facts == {"reason": "out/d.txt is missing"}
+    assert made.events("output_accepted") == []
+
+
+def test_what_was_accepted_before_a_check_refused_is_told(made: Bench) -> None:
+    """A check may read what was accepted before it, so they are accepted in turn; the way out is named."""
+    made.change("d", verify="grep -q good {output}")
+    made.makes("d", "good")
+    made.run()
+    made.edit("a", "mine")
+    made.edit("d", "bad")
+    with pytest.raises(UsageError) as refused:
+        made.accept("a", "d")
+    assert refused.value.facts["accepted before it"] == "a"
+    assert refused.value.hint.endswith("headway run d --discard-edits")
+    assert "restored d" in made.run(on_edit="discard").log
 
 
 def test_adopted_bytes_are_verified(made: Bench) -> None:

@@ -30,6 +30,12 @@ pipelines:
 """
 
 
+OUTLINE = """\
+artifacts:
+  outline: {produces: outline.json, run: "echo 'not json' > {output}"}
+pipelines:"""
+
+
 def add_task(book: Book, before: str, text: str) -> None:
     """Put something into the recipes."""
     tasks = book.read("tasks.py")
@@ -400,6 +406,22 @@ def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.Capt
     labels.run(capsys, "run")
     assert labels.run(capsys, "status", "--json").json["progress"] == {"done": 17, "total": 17}
     assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"
+
+
+def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything that somebody makes is made, and yet nothing is up to date: `status` and the preview say so."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(ECHO.replace("UNITS", "{from: outline, items: 'essays[*].id'}").replace("pipelines:", OUTLINE))
+    assert shop.run(capsys, "run").out.splitlines()[-1].endswith(f"Next: headway why 'essay:*' --project {tmp_path}")
+    status = shop.run(capsys, "status", "--check")
+    assert (status.code, status.out.splitlines()[-1]) == (
+        1,
+        f"1 to make at most. Next: headway why 'essay:*' --project {tmp_path}",
+    )
+    preview = shop.run(capsys, "run", "-n").out
+    assert "essay:*  waits     failed before" in preview
+    assert preview.splitlines()[-1] == status.out.splitlines()[-1]
+    assert "what outline made is not JSON" in shop.run(capsys, "why", "essay:*").out
 
 
 def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(

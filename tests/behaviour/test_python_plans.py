@@ -16,6 +16,7 @@ import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
 from headway.errors import PlanInvalid, UsageError
+from tests.workshop import Workshop
 
 
 @pytest.fixture(autouse=True)
@@ -422,6 +423,47 @@ def test_a_file_that_runs_its_plan_when_it_is_read_is_told_so(words: tuple[str, 
     assert (done.returncode, Path(".headway").exists()) == (2, False)
     assert "script.py runs its plan as soon as it is read" in done.stderr
     assert 'if __name__ == "__main__":' in done.stderr
+
+
+def test_a_program_that_runs_its_plan_when_its_functions_are_imported_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever goes on from the command line imports it; that is refused before anything is recorded."""
+    shop = Workshop(tmp_path)
+    shop.file.unlink()
+    script = "from headway import Plan\nplan = Plan('One', id='one')\n\n@plan.artifact\ndef a():\n    return 'x'\n\n"
+    (tmp_path / "script.py").write_text(script + "plan.run()\n")
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True)
+    (tmp_path / "script.py").write_text(script.replace("'x'", "'y'") + "plan.run()\n")
+    before = shop.events("one")
+    ran = shop.run(capsys, "run", "a")
+    assert (ran.code, shop.events("one")) == (2, before)
+    assert "script.py runs its plan as soon as it is read" in ran.err
+    assert 'if __name__ == "__main__":' in ran.err
+    (tmp_path / "script.py").write_text(script.replace("'x'", "'z'"))
+    assert shop.run(capsys, "run", "a").code == 0
+
+
+def test_a_file_that_cannot_be_imported_names_a_command_that_shows_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file is run, a module is imported."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text("id: p\ngoal: g\nartifacts: {a: {make: 'tasks.py:a'}, b: {make: 'tasks:b'}}\n")
+    (tmp_path / "tasks.py").write_text("1 / 0\n\ndef a(): ...\n\ndef b(): ...\n")
+    failed = shop.run(capsys, "run", "--json").json["failed"]
+    assert failed["a"].endswith("next: python tasks.py in the project root shows where")
+    shop.edit("tasks.py:a", "nowhere.py:a")
+    assert "there is no such file in the project" in shop.run(capsys, "run", "--json").json["failed"]["a"]
+    assert failed["b"].endswith("next: python -c 'import tasks' in the project root shows where")
+
+
+def test_a_mistyped_key_is_met_with_the_one_that_is_near() -> None:
+    """In one error, not in two."""
+    plan = Plan("One")
+    with pytest.raises(UsageError) as refused:
+        plan.artifact(produce="a.txt")(lambda: "x")
+    assert (refused.value.hint, refused.value.__suppress_context__) == ("did you mean produces?", True)
 
 
 @pytest.mark.slow

@@ -21,6 +21,19 @@ artifacts:
 """
 
 
+SEQUENCE = """\
+id: essays
+goal: Essays
+pipelines:
+  essay:
+    units: [a, b]
+    order: sequential
+    phases:
+      write: {run: "exit 1"}
+      check: {run: "cat {inputs.write}"}
+"""
+
+
 def project(tmp_path: Path, plan: str) -> Workshop:
     shop = Workshop(tmp_path / "project")
     shop.file.write_text(plan, encoding="utf-8")
@@ -51,6 +64,33 @@ def test_status_names_the_run_while_there_is_anything_that_it_can_make(
     shop.run(capsys, "run")
     shop.edit("artifacts:\n", 'artifacts:\n  logo: {produces: logo.txt, run: "echo logo > {output}"}\n')
     assert last(shop.run(capsys, "status").out).endswith(f"Next: headway run --project {shop.root}")
+
+
+def test_what_only_comes_after_a_failure_is_blocked_by_it_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next unit of a sequence requires nothing of the one before it, and waits for it all the same."""
+    shop = project(tmp_path, SEQUENCE)
+    assert shop.run(capsys, "run").out.splitlines()[-2] == "a/write blocks a/check, b/write, b/check"
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway why a/write --project {shop.root}")
+    assert last(shop.run(capsys, "why", "b/write").out) == f"  Next: headway why a/write --project {shop.root}"
+
+
+def test_why_of_something_that_asked_to_wait_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also when something else failed, so that the run did not just pause."""
+    asks = 'artifacts:\n  model: {run: "echo quota is used up >&2; exit 75"}\n'
+    shop = project(tmp_path, FEED.replace("artifacts:\n", asks))
+    assert shop.run(capsys, "run").code == 1
+    assert "\n  its last attempt: quota is used up\n" in shop.run(capsys, "why", "model").out
+
+
+def test_a_preview_names_the_run_that_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the variables, and whatever else decides what is made."""
+    shop = project(tmp_path, FEED.replace("artifacts:", "vars: {n: 1}\nartifacts:"))
+    words = ("mail", "--set", "n=3", "--take", "file", "--fresh")
+    assert last(shop.run(capsys, "run", "-n", *words).out) == (
+        f"Next: headway run {' '.join(words)} --project {shop.root}"
+    )
 
 
 def test_status_of_a_plan_that_nobody_approved_names_the_approval(
@@ -107,6 +147,25 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     (other.root / "feed.txt").write_text("mine")
     other.edit("cat {inputs.letter}", "echo")
     assert last(other.run(capsys, *words).out) == f"Next: headway run --project {other.root}", "mail can be made"
+
+
+def test_status_of_an_earlier_time_names_no_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What led on then need not lead on now."""
+    shop = project(tmp_path, FEED)
+    shop.run(capsys, "run")
+    assert "Next:" not in shop.run(capsys, "status", "--at", "2").out
+
+
+def test_a_goal_without_a_plan_names_a_command_that_works_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`init` only where there is no plan file yet."""
+    shop = project(tmp_path, FEED)
+    told = shop.run(capsys, "run", "Write me a poem").err
+    assert "plan file here: headway.yaml" in told
+    assert last(told) == "  next: write it down in a plan file of its own: headway run --plan FILE"
+    shop.file.unlink()
+    assert "headway init" in last(shop.run(capsys, "run", "Write me a poem").err)
 
 
 def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

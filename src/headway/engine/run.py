@@ -11,7 +11,7 @@ Resuming is running again. Progress is durable artifact by artifact; nothing her
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -133,10 +133,21 @@ class Run:
             judge, self._record, self._tally, self._running, select if options.partial else None
         )
 
-    def accept(self, artifact_id: str, why: str) -> None:
-        """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
-        self._judge.state = self._record.state
-        self._edits.accept(artifact_id, why)
+    def accept(self, ids: Sequence[str], why: str) -> None:
+        """Adopt what stands at their paths (or an effect elsewhere: somebody saw it), or say why that cannot be.
+
+        If anything is not there, nothing is adopted; what is refused only when it is looked at names those before it.
+        """
+        for artifact_id in ids:
+            self._edits.refuse_absent(artifact_id)
+        for number, artifact_id in enumerate(ids):
+            self._judge.state = self._record.state
+            try:
+                self._edits.accept(artifact_id, why)
+            except HeadwayError as refusal:
+                if number:
+                    refusal.facts["accepted before it"] = ", ".join(ids[:number])
+                raise
 
     # The whole run.
 

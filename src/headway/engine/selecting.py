@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from headway.core.graph import ArtifactGraph
+from headway.core.lifecycle import last_made
 from headway.core.nearest import Nearest
 from headway.core.pipelines import units_id
 from headway.core.plan import ArtifactSpec
@@ -43,11 +44,11 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
     sources = [p.name for p in state.settings.pipelines if p.units.source]
     open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
     if not open_:
-        return resolve(state, words, hint=f"{LISTED}; a goal has a blank in it")
+        return resolve(state, words, whole=True, hint=f"{LISTED}; a goal has a blank in it")
     found: list[str] = []
     for word in words:
         try:
-            found += resolve(state, [word])
+            found += resolve(state, [word], whole=True)
         except UsageError:
             found += [a for a in open_ if a in state.artifacts]
     return found
@@ -84,8 +85,13 @@ def _phase(state: State, word: str) -> list[str] | None:
     return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
 
 
-def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: str = LISTED) -> list[str]:
-    """Artifacts that words name: ids, patterns of ids, or output paths. `phases`: a phase could have been meant."""
+def resolve(
+    state: State, words: Sequence[str], *, phases: bool = False, whole: bool = False, hint: str = LISTED
+) -> list[str]:
+    """Artifacts that words name: ids, patterns of ids, or output paths. `phases`: a phase could have been meant.
+
+    A path that several artifacts change in place names the one whose bytes are there; `whole`: the last one.
+    """
     found: list[str] = []
     for word in words:
         if word in state.artifacts:
@@ -95,11 +101,8 @@ def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: s
         if of_unit and word:
             found += of_unit
             continue
-        path = os.path.normpath(word)
         matches = [a for a in state.artifacts if fnmatch.fnmatchcase(a, word)] if set(word) & set("*?[") else []
-        matches = matches or [
-            a for a, s in state.artifacts.items() if path in (os.path.normpath(p) for p in s.produces)
-        ]
+        matches = matches or _writers(state, os.path.normpath(word), finally_=whole)
         if not matches:
             named = [phase.id for p in state.settings.pipelines for phase in p.phases] if phases else []
             near = Nearest([*named, *state.artifacts]).of(word)
@@ -111,3 +114,19 @@ def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: s
             )
         found += matches
     return found
+
+
+def _writers(state: State, path: str, *, finally_: bool) -> list[str]:
+    """Who writes a path. Of several that do so in turn, the newest that was made, else the first; or the very last."""
+    written = {
+        a: given
+        for a, spec in state.artifacts.items()
+        for given in (*spec.produces, *spec.modifies)
+        if os.path.normpath(given) == path
+    }
+    if len(written) < 2:
+        return list(written)
+    stages = Shared(ArtifactGraph.over(state.artifacts)).chains.get(next(iter(written.values())), list(written))
+    if finally_:
+        return stages[-1:]
+    return [a for a in stages if last_made(state, a) is not None][-1:] or stages[:1]

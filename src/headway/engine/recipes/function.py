@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from headway.engine.imports import reading
 from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper
 from headway.engine.recipes.prints import kept_prints
 from headway.errors import UsageError
@@ -171,7 +172,7 @@ class Context:
 def load_function(root: str, reference: str) -> Callable[..., Any]:
     """The function that `module:function` or `path/file.py:function` names, imported from the project."""
     module_name, _, qualname = reference.partition(":")
-    with _loading, _without_bytecode():
+    with _loading, _without_bytecode(), reading(module_name):
         try:
             _forget_changed(root)
             module = _load(root, module_name)
@@ -188,11 +189,18 @@ def load_function(root: str, reference: str) -> Callable[..., Any]:
             raise UsageError(
                 f"{module_name} cannot be imported",
                 facts={"error": f"{type(error).__name__}: {error}"},
-                hint=f"python -c 'import {module_name}' in the project root shows where",
+                hint=f"{_shown(module_name)} in the project root shows where",
                 code="recipe.import",
             ) from error
     function: Callable[..., Any] = found
     return function
+
+
+def _shown(module_name: str) -> str:
+    """What has to be typed to see how an import fails."""
+    from shlex import quote
+
+    return f"python {quote(module_name)}" if module_name.endswith(".py") else f"python -c 'import {module_name}'"
 
 
 @contextmanager

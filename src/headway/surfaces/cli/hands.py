@@ -37,9 +37,9 @@ def give(lack: Mapping[str, str], where: str) -> str:
 
 
 def still_open(document: Mapping[str, Any]) -> list[str]:
-    """What is not up to date, of a document of `status`."""
-    found = document["artifacts"].items()
-    return [a for a, artifact in found if artifact["freshness"] == "stale" and not artifact.get("gathers")]
+    """What is not up to date, of a document of `status`; what only gathers others counts where that failed."""
+    stale = {a: found for a, found in document["artifacts"].items() if found["freshness"] == "stale"}
+    return [a for a, found in stale.items() if found["error"] or not found.get("gathers")]
 
 
 def leads_on(document: Mapping[str, Any], where: str) -> str:

@@ -67,6 +67,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
     screen.say(f"{artifact_id} {'failed, and is to be made again' if failed else stands}.")
     _say_values(reason, screen)
+    if found["released"]:
+        screen.say(f"  its last attempt: {found['released']}")
     for blocker, error in found["blocked_by"].items():
         screen.say(f"  blocked by {blocker}, which failed: {error}")
     for name, there in found["elsewhere"].items():
