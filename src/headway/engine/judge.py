@@ -551,6 +551,13 @@ class Judge:
         stages = self.shared.chains.get(path) or (artifact_id,)
         return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
 
+    def left_by_attempts(self, spec: ArtifactSpec) -> tuple[Output, ...]:
+        """What the newest attempt at an artifact has left at its paths, if it failed or has no end."""
+        failure = self.state.failed.get(spec.id)
+        if failure is not None:
+            return failure.left
+        return self.outputs.left((*spec.produces, *spec.modifies)) if spec.id in self._unfinished else ()
+
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         if done is None:
