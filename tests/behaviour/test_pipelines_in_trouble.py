@@ -181,8 +181,16 @@ def test_rerun_from_a_phase_of_several_pipelines_has_to_say_which(book: Book) ->
     book.calls()
     refused = book.do("run", "--rerun-from", "plan")
     assert refused.code == 2
-    assert "plan" in refused.err
     assert book.calls() == []
+    assert "next: headway run note --rerun-from '*/plan'" in refused.err
+    assert book.go("note", "--rerun-from", "*/plan")["made"] == ["n1/plan"]
+
+
+def test_a_pattern_after_rerun_from_means_those_of_the_targets(book: Book) -> None:
+    """As a phase does: the unit before it, whose state it goes on from, stays as it is."""
+    book.go()
+    book.calls()
+    assert book.go("s2", "--rerun-from", "*/apply")["made"] == ["s2/apply"]
 
 
 def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
