@@ -509,11 +509,11 @@ class Judge:
 
         Which of them is the first may change, and what the others did is not to be found there.
         """
-        origin, done = self.state.origins.get(path), self.known(stage)
+        origin, done = self._origin(stage, path), self.known(stage)
         if done is not None and path in done.fp.before:
             return done.fp.before[path] if origin is None or done.how == "accepted" else origin
         now = self.observer.look(path).digest
-        if origin is None or not any(self._has_changed(other, path) for other in self.shared.chains[path]):
+        if origin is None:
             return now
         failure = self.state.failed.get(stage)
         if failure is not None:
@@ -522,9 +522,10 @@ class Judge:
             ours = not now or self.is_ours(stage, path, now)
         return origin if ours else now
 
-    def _has_changed(self, stage: str, path: str) -> bool:
-        """Whether a stage has done its part, or begun to: what is there now may be its doing."""
-        return self.known(stage) is not None or BEFORE + path in self.state.steps.get(stage, ())
+    def _origin(self, stage: str, path: str) -> str | None:
+        """What a shared file was before anybody changed it, or at least this one, as far as it is on record."""
+        step = self.state.steps.get(stage, {}).get(BEFORE + path)
+        return self.state.origins.get(path, step.blob if step is not None else None)
 
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
