@@ -523,11 +523,15 @@ def test_whatever_unit_comes_first_begins_with_the_state_that_was_there_before_a
 
 
 def test_units_of_which_none_was_there_before_go_on_from_the_state_that_is_there(book: Book) -> None:
-    """Nobody is left who could tell what it was before."""
+    """Nobody is left who could tell what it was before; after a reset they begin there."""
     book.go()
     book.outline(["s3"])
     assert book.go()["status"] == "completed"
     assert book.json("state.json")["applied"] == ["s1", "s2", "s3"]
+    assert book.do("reset", "scene").code == 0
+    book.outline(["s4"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2", "s4"]
 
 
 def test_a_state_that_somebody_changed_refuses_until_it_is_decided(book: Book) -> None:

@@ -514,11 +514,11 @@ class Judge:
 
         Which of them is the first may change, and what the others did is not to be found there.
         """
-        origin, done = self.state.origins.get(path), self.known(stage)
+        origin, done = self._origin(stage, path), self.known(stage)
         if done is not None and path in done.fp.before:
             return done.fp.before[path] if origin is None or done.how == "accepted" else origin
         now = self.observer.look(path).digest
-        if origin is None or not any(self._has_changed(other, path) for other in self.shared.chains[path]):
+        if origin is None:
             return now
         failure = self.state.failed.get(stage)
         if failure is not None:
@@ -527,9 +527,10 @@ class Judge:
             ours = not now or self.is_ours(stage, path, now)
         return origin if ours else now
 
-    def _has_changed(self, stage: str, path: str) -> bool:
-        """Whether a stage has done its part, or begun to: what is there now may be its doing."""
-        return self.known(stage) is not None or BEFORE + path in self.state.steps.get(stage, ())
+    def _origin(self, stage: str, path: str) -> str | None:
+        """What a shared file was before anybody changed it, or at least this one, as far as it is on record."""
+        step = self.state.steps.get(stage, {}).get(BEFORE + path)
+        return self.state.origins.get(path, step.blob if step is not None else None)
 
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
@@ -555,6 +556,13 @@ class Judge:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
         return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
+
+    def left_by_attempts(self, spec: ArtifactSpec) -> tuple[Output, ...]:
+        """What the newest attempt at an artifact has left at its paths, if it failed or has no end."""
+        failure = self.state.failed.get(spec.id)
+        if failure is not None:
+            return failure.left
+        return self.outputs.left((*spec.produces, *spec.modifies)) if spec.id in self._unfinished else ()
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces

@@ -563,12 +563,13 @@ class Run:
         return command, go_on
 
     def _fail_unmade(self, spec: ArtifactSpec, code: str, error: str) -> None:
-        """It cannot even be tried; its failure is recorded like any other."""
+        """It cannot even be tried; its failure is recorded like any other, with what attempts before it have left."""
+        left = self._judge.left_by_attempts(spec)
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
         job = Job(spec, self._root, {}, [], {}, self._jobs)
         self._running[spec.id] = Task(job, self._judge.made_from(spec.id), Retry(), token)
         self._in_place.take_hold(spec.id, self._in_place.uses(spec.id))
-        self._take([Outcome(spec.id, False, (), code, error)])
+        self._take([Outcome(spec.id, False, left, code, error)])
 
     def _all_use_command_of(self, spec: ArtifactSpec) -> bool:
         """A command that is not there strikes every artifact that is left."""

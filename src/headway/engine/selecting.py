@@ -62,7 +62,8 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)
-        start = resolve(state, [word], phases=True) if phase is None else [a for a in phase if a in wanted]
+        named = resolve(state, [word], phases=True) if phase is None else phase
+        start = [a for a in named if a in wanted] or (named if phase is None else [])
         forced |= set(ArtifactGraph.over(state.artifacts).above(start))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
 
@@ -79,7 +80,7 @@ def _phase(state: State, word: str) -> list[str] | None:
         raise UsageError(
             f"{word} is a phase of several pipelines",
             facts={"pipelines": ", ".join(named)},
-            hint=f"name artifacts: --rerun-from '*/{word}' with targets of one of them",
+            hint=f"headway run {named[0]} --rerun-from '*/{word}'",
             code="phase.which",
         )
     return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
