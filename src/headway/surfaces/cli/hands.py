@@ -51,7 +51,8 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
-    number = f"{len(open_)} to make at most"
+    grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())
+    number = f"{len(open_)} to make {'so far' if grows else 'at most'}"
     claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
     if any(not in_hand(artifacts[a]) for a in claimed):
         return f"{number}. A run is under way: headway log --follow{where}"
