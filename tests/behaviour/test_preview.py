@@ -201,6 +201,7 @@ def test_rounds_that_a_loop_may_still_need_are_counted(shop: Workshop, cli: Cli)
     made = cli("run", "--json").json["made"]
     assert len(made) == 13, "all rounds; the phases behind the loops are blocked"
     assert cli("run", "-n", "--json").json["coming"]["at_most"] == 0
+    assert "Next: headway why a/check" in cli("status").out
 
 
 @pytest.mark.parametrize(

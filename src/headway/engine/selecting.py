@@ -50,12 +50,22 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     wanted = set(resolve(state, options.targets)) if options.targets else selected
     if options.rerun_all:
         return set(selected)
-    forced = set(resolve(state, options.rerun))
+    forced = set(_with_rounds(state, resolve(state, options.rerun)))
     for word in options.rerun_from:
         phase = _phase(state, word)
         start = [a for a in phase if a in wanted] if phase else resolve(state, [word], phases=True)
-        forced |= set(ArtifactGraph.over(state.artifacts).above(start))
+        forced |= set(ArtifactGraph.over(state.artifacts).above(_with_rounds(state, start)))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
+
+
+def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
+    """These, and with what only stands for a phase of a loop, or of all units, every round of it."""
+    specs = (state.artifacts[a] for a in ids)
+    stand = {(spec.pipeline, spec.phase, spec.unit) for spec in specs if spec.gathers in ("last", "all")}
+    if not stand:
+        return [*ids]
+    phases = {a: (spec.pipeline, spec.phase, spec.unit) for a, spec in state.artifacts.items() if spec.phase}
+    return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
 
 
 def _phase(state: State, word: str) -> list[str]:

@@ -146,7 +146,7 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
         if behind is not None:
             helps[a] = helps[behind]
             continue
-        if graph[a].gathers:  # it follows from what it gathers; nobody makes it
+        if graph[a].gathers and a not in state.failed:  # it follows from what it gathers; nobody makes it
             continue
         command = _helps(judged, a, blockers)
         if not command:
@@ -230,7 +230,18 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         else None,
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
+        "rerun_from": _rerun_from(state, artifact_id) if failure else None,
     }
+
+
+def _rerun_from(state: State, artifact_id: str) -> str | None:
+    """For what follows from others and failed, where to begin anew: the same would come of the same again."""
+    spec = state.artifacts[artifact_id]
+    pipeline = state.settings.pipeline(spec.pipeline)
+    if not spec.gathers or pipeline is None:
+        return None
+    loop = pipeline.loop_around(spec.phase)
+    return f"{spec.unit}/{loop.repeat[0]}" if loop is not None else pipeline.units.source or None
 
 
 def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:

@@ -64,10 +64,10 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         first = claimed[0]
         claim = artifacts[first]["claim"]
         return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
-    if not open_:
+    if not open_ and not command:
         return "Everything is up to date."
     named = "" if " --plan-id " in command else where
-    return f"{number}. Next: {command}{named}"
+    return f"{number + '. ' if open_ else ''}Next: {command}{named}"
 
 
 def in_hand(found: Mapping[str, Any]) -> bool:
