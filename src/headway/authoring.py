@@ -482,6 +482,8 @@ def load_plan(reference: str, root: str) -> Plan:
     import runpy
     import sys
 
+    from headway.core.fingerprint import RUN_AS
+
     path, _, wanted = reference.partition(":")
     full = os.path.abspath(path)
     if not os.path.isfile(full):
@@ -491,7 +493,7 @@ def load_plan(reference: str, root: str) -> Plan:
         sys.path.insert(0, folder)
     before = _READ.set(path)
     try:
-        found = runpy.run_path(full, run_name="__headway__")
+        found = runpy.run_path(full, run_name=RUN_AS)
     except HeadwayError:
         raise
     except (Exception, SystemExit) as error:
