@@ -45,7 +45,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
             a: {
                 "status": status[a],
                 "freshness": "fresh" if judged.reasons[a].fresh else "stale",
-                "reason": judged.reasons[a].to_dict(),
+                "reason": _reason(judged, a, gone),
                 "content_hash": content_hash(state.completed[a]) if a in state.completed else None,
                 "produces": list(spec.produces),
                 "requires": list(spec.requires),
@@ -194,6 +194,14 @@ def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
     }
 
 
+def _reason(judged: Judged, artifact_id: str, gone: Gone) -> dict[str, Any]:
+    """Why it is stale; what somebody has in hand who is gone is not being made."""
+    found, claim = judged.reasons[artifact_id].to_dict(), judged.execution.state.claims.get(artifact_id)
+    if claim is not None and found["code"] == "in_progress" and gone(claim):
+        return {**found, "text": f"{claim.by} began it, and is gone"}
+    return found
+
+
 def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`why --json`."""
     state = judged.execution.state
@@ -207,9 +215,9 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
         "status": statuses(state)[artifact_id],
-        "reason": reason.to_dict(),
+        "reason": _reason(judged, artifact_id, gone),
         "root_causes": [
-            {"artifact": root, **judged.reasons[root].to_dict()} for root in roots if not judged.reasons[root].fresh
+            {"artifact": root, **_reason(judged, root, gone)} for root in roots if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
