@@ -498,6 +498,8 @@ def load_plan(reference: str, root: str) -> Plan:
     import runpy
     import sys
 
+    from headway.core.fingerprint import RUN_AS
+
     path, _, wanted = reference.partition(":")
     full = os.path.abspath(path)
     if not os.path.isfile(full):
@@ -507,7 +509,7 @@ def load_plan(reference: str, root: str) -> Plan:
         sys.path.insert(0, folder)
     try:
         with reading(path):
-            found = runpy.run_path(full, run_name="__headway__")
+            found = runpy.run_path(full, run_name=RUN_AS)
     except HeadwayError:
         raise
     except (Exception, SystemExit) as error:

@@ -157,8 +157,13 @@ class Life:
         token = records[-1].seq
         return {**offer.to_dict(), "token": token, "by": self._by, "until": until, "continues": continues}
 
-    def claim_next(self, meant: Meant, *, agent: str = "", lease: float = LEASE) -> dict[str, Any]:
-        """Take the first artifact in hand that can be made now; others may be at it at the same time."""
+    def claim_next(
+        self, meant: Meant, *, agent: str = "", lease: float = LEASE, by_hand: bool = False
+    ) -> dict[str, Any]:
+        """Take the first artifact in hand that can be made now; others may be at it at the same time.
+
+        `by_hand`: none that a run makes.
+        """
         earlier = self._offers.pop(meant.plan_id, [])
         wanted = agent or self._by
         self._grown(meant.plan_id)
@@ -166,9 +171,17 @@ class Life:
         if claimed is not None:
             return claimed
         found = self.next(meant, agent=wanted)
-        claimed = self._claim_one(meant.plan_id, found.offers, lease)
+        offers = [offer for offer in found.offers if not (by_hand and offer.by_run)]
+        claimed = self._claim_one(meant.plan_id, offers, lease)
         if claimed is not None:
             return claimed
+        if found.offers and not offers:
+            raise TryLater(
+                f"What is next of plan {meant.plan_id} has a recipe: a run makes it",
+                facts={"next": ", ".join(offer.spec.id for offer in found.offers[:10])},
+                hint="headway run; or name the artifact, to make it by hand",
+                code="next.run",
+            )
         raise TryLater(
             f"Nothing of plan {meant.plan_id} can be claimed now",
             facts={"it is": found.status, "done": f"{found.done} of {found.total}"},

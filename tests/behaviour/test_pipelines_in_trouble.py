@@ -213,6 +213,24 @@ def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
     assert {"s1/apply", "s2/apply"} <= set(book.calls())
 
 
+def test_a_loop_that_came_to_no_end_is_made_anew_by_the_name_of_a_phase_of_a_unit(book: Book) -> None:
+    """What stands for a phase of a loop stands for all its rounds; `why` says where to begin anew."""
+    book.needs(s1=9)
+    assert list(book.go()["failed"]) == ["s1/lint"]
+    book.calls()
+    assert "Next: headway run --rerun-from s1/repair" in book.do("why", "s1/lint").out
+    rounds = [f"s1/{phase}~{n}" for n in (1, 2, 3) for phase in ("repair", "state_repair", "lint")]
+    book.go("--rerun-from", "s1/repair")
+    assert book.calls() == rounds
+    book.go("--rerun", "s1/lint")
+    assert set(book.calls()) == {"s1/lint~1", "s1/lint~2", "s1/lint~3"}
+    book.needs(s1=1)
+    assert book.go("--rerun-from", "s1/repair")["status"] == "completed"
+    assert book.calls()[:4] == [*rounds[:3], "s1/apply"]
+    book.go("--rerun", "scene:*/apply")
+    assert set(book.calls()) == {"s1/apply", "s2/apply"}
+
+
 @pytest.mark.parametrize("words", [("scene",), ("s1",), ("--all",), ("--all", "--archive"), ("scene", "--archive")])
 def test_after_a_reset_units_begin_from_the_state_that_was_there_before_the_first_of_them(
     book: Book, words: tuple[str, ...]

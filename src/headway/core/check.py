@@ -121,7 +121,7 @@ def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Itera
         names.add(pipeline.name)
         problems = list(check_pipeline(pipeline, artifacts, plan.settings.pipelines))
         yield from problems
-        if problems:
+        if any(problem.code not in ("plan.placeholder", "plan.producers") for problem in problems):
             continue
         sample = list(samples(pipeline))
         own = [*_check_paths(sample), *_check_producers(sample), *_check_artifacts(sample, plan.settings.vars)]

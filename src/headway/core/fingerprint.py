@@ -41,6 +41,10 @@ SPEC_FIELDS = (
 _spec_values = attrgetter(*SPEC_FIELDS)
 
 
+RUN_AS = "__headway__"
+"""What the file of a plan is called while Headway runs it; Python calls it `__main__`, and both mean the same."""
+
+
 class NotEncodable(TypeError):
     """A value that has no canonical form: an open file, a connection, an object of unknown content."""
 
@@ -94,7 +98,8 @@ def _encode_pairs(tag: bytes, pairs: Iterable[tuple[Any, Any]], parts: list[byte
 
 
 def _encode_object(value: Any, parts: list[bytes], depth: int) -> None:
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    module = type(value).__module__
+    name = f"{'__main__' if module == RUN_AS else module}.{type(value).__qualname__}"
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.asdict(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):

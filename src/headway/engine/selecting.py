@@ -58,14 +58,24 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     """The artifacts that are to be made anew whatever there is."""
     if options.rerun_all:
         return set(selected)
-    forced = set(resolve(state, options.rerun))
+    forced = set(_with_rounds(state, resolve(state, options.rerun)))
     wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)
         named = resolve(state, [word], phases=True) if phase is None else phase
         start = [a for a in named if a in wanted] or (named if phase is None else [])
-        forced |= set(ArtifactGraph.over(state.artifacts).above(start))
+        forced |= set(ArtifactGraph.over(state.artifacts).above(_with_rounds(state, start)))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
+
+
+def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
+    """These, and with what only stands for a phase of a loop, or of all units, every round of it."""
+    specs = (state.artifacts[a] for a in ids)
+    stand = {(spec.pipeline, spec.phase, spec.unit) for spec in specs if spec.gathers in ("last", "all")}
+    if not stand:
+        return [*ids]
+    phases = {a: (spec.pipeline, spec.phase, spec.unit) for a, spec in state.artifacts.items() if spec.phase}
+    return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
 
 
 def _phase(state: State, word: str) -> list[str] | None:

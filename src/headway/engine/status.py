@@ -47,7 +47,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
             a: {
                 "status": status[a],
                 "freshness": "fresh" if judged.reasons[a].fresh else "stale",
-                "reason": judged.reasons[a].to_dict(),
+                "reason": _reason(judged, a, gone),
                 "content_hash": content_hash(state.completed[a]) if a in state.completed else None,
                 "produces": list(spec.produces),
                 "requires": list(spec.requires),
@@ -204,6 +204,14 @@ def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
     }
 
 
+def _reason(judged: Judged, artifact_id: str, gone: Gone) -> dict[str, Any]:
+    """Why it is stale; what somebody has in hand who is gone is not being made."""
+    found, claim = judged.reasons[artifact_id].to_dict(), judged.execution.state.claims.get(artifact_id)
+    if claim is not None and found["code"] == "in_progress" and gone(claim):
+        return {**found, "text": f"{claim.by} began it, and is gone"}
+    return found
+
+
 def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`why --json`."""
     state = judged.execution.state
@@ -219,9 +227,9 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
         "status": statuses(state)[artifact_id],
-        "reason": reason.to_dict(),
+        "reason": _reason(judged, artifact_id, gone),
         "root_causes": [
-            {"artifact": root, **judged.reasons[root].to_dict()} for root in roots if not judged.reasons[root].fresh
+            {"artifact": root, **_reason(judged, root, gone)} for root in roots if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
@@ -242,7 +250,18 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         else None,
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
+        "rerun_from": _rerun_from(state, artifact_id) if failure else None,
     }
+
+
+def _rerun_from(state: State, artifact_id: str) -> str | None:
+    """For what follows from others and failed, where to begin anew: the same would come of the same again."""
+    spec = state.artifacts[artifact_id]
+    pipeline = state.settings.pipeline(spec.pipeline)
+    if not spec.gathers or pipeline is None:
+        return None
+    loop = pipeline.loop_around(spec.phase)
+    return f"{spec.unit}/{loop.repeat[0]}" if loop is not None else pipeline.units.source or None
 
 
 def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from headway.core.check import Problem, check_plan
 from headway.core.nearest import Nearest
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings, Units
 
 
 def plan(*artifacts: ArtifactSpec, **fields: Any) -> PlanSpec:
@@ -211,6 +211,36 @@ def test_placeholders_are_checked_in_run_and_verify() -> None:
         ("run", "{ouput}"), ("run", "{inputs.X}"), ("run", "{vars.q}"), ("verify", "{output}"),
     ]  # fmt: skip
     assert {p.code for p in problems} == {"plan.placeholder"}
+
+
+def pipeline(phase: Phase, **fields: Any) -> Settings:
+    """The settings of a plan whose one pipeline has this phase."""
+    fields = {"units": Units(names=("a", "b"))} | fields
+    return Settings(pipelines=(Pipeline(name="p", phases=(phase,), **fields),))
+
+
+def test_placeholders_are_checked_in_the_commands_and_paths_of_a_phase() -> None:
+    """What a phase alone has, too; and a path that keeps its braces would be that of every unit."""
+    phase = Phase(id="w", run="{unitt} {promt} {stat}", outputs={"o": "o/{unti}.txt"}, templates={"phase": "{x}.md"})
+    assert said(settings=pipeline(phase)) == [
+        "pipeline p, phase w: in the template {x}.md, {x} is not replaced (a path may have {unit}, {file} and {phase})",
+        "pipeline p, phase w: in its output o, {unti} is not replaced (did you mean {unit}?)",
+        "pipeline p, phase w: in run, {unitt} is not a placeholder (did you mean {unit}?)",
+        "pipeline p, phase w: in run, {promt} is not a placeholder (did you mean {prompt}?)",
+        "pipeline p, phase w: in run, {stat} is not a placeholder (did you mean {state}?)",
+    ]
+
+
+def test_units_cannot_produce_one_path() -> None:
+    """Unless there is one unit only, or they take turns: in their order, or where they hand on the state."""
+    phase = Phase(id="w", run="true", outputs={"o": "o.txt", "s": "state.json"})
+    assert said(settings=pipeline(phase)) == [
+        f"pipeline p, phase w: every unit produces {path} (put {{unit}} into it; if units change one file in turn, "
+        "order: sequential says so)"
+        for path in ("o.txt", "state.json")
+    ]
+    for fields in ({"order": "sequential"}, {"state": "state.json"}, {"units": Units(names=("a",))}):
+        assert said(settings=pipeline(phase, **fields)) == []
 
 
 @pytest.mark.parametrize(

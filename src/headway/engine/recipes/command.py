@@ -61,7 +61,7 @@ def _values(job: Job, placeholder: Placeholder) -> list[str]:
             return [paths[int(placeholder.key)]] if placeholder.key else paths
         case "inputs":
             given = job.inputs[placeholder.key]
-            return [os.path.relpath(given, job.root) if given.paths else os.devnull]
+            return [_from_root(os.fspath(given), job.root) if given.paths else os.devnull]
         case "sources":
             return list(job.sources)
         case "id":
@@ -78,6 +78,11 @@ def _values(job: Job, placeholder: Placeholder) -> list[str]:
             return [job.prompt_path]
         case _:
             return [_plain(job.variables.get(placeholder.key, ""))]
+
+
+def _from_root(path: str, root: str) -> str:
+    """A path as the project names it; a folder ends in a slash, as it does where it is an output."""
+    return os.path.relpath(path, root) + ("/" if path.endswith("/") else "")
 
 
 def _plain(value: object) -> str:

@@ -52,7 +52,8 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         return f"{edited[0]} is yours to decide: headway diff {as_word(edited[0])}{where} shows it. Next: {ways}"
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
-    number = f"{len(open_)} to make at most"
+    grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())
+    number = f"{len(open_)} to make {'so far' if grows else 'at most'}"
     claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
     if any(not in_hand(artifacts[a]) for a in claimed):
         return f"{number}. A run is under way: headway log --follow{where}"
@@ -64,10 +65,10 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         first = claimed[0]
         claim = artifacts[first]["claim"]
         return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
-    if not open_:
+    if not open_ and not command:
         return "Everything is up to date."
     named = "" if " --plan-id " in command else where
-    return f"{number}. Next: {command}{named}"
+    return f"{number + '. ' if open_ else ''}Next: {command}{named}"
 
 
 def in_hand(found: Mapping[str, Any]) -> bool:

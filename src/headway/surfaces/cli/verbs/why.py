@@ -7,6 +7,7 @@ headway why                 the whole plan: what is unchanged, what changed and 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,6 +97,9 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  Next: {give(lacks[0], where)}")
     elif found["decide"]:
         screen.say(f"  {question(Decision(**found['decide']), where)}")
+    elif found["rerun_from"]:
+        anew = f"headway run --rerun-from {shlex.quote(found['rerun_from'])}{where}"
+        screen.say(f"  It follows from what it gathers, and the same would come of it again. Next: {anew}")
     elif not found["cost"]:
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
     else:
