@@ -13,6 +13,7 @@ The plan is what the Python code builds, each time it runs; it is saved and judg
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import MethodType
@@ -278,7 +279,7 @@ class Plan:
         `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
         """
         refuse_while_read()
-        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
         result = self._resting(asked, reporter)
         if result is None:
             work = self._work()
@@ -310,7 +311,7 @@ class Plan:
 
     def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
         """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
-        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
         return self._work().preview(self.meant(), asked)
 
     async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
@@ -323,7 +324,7 @@ class Plan:
         work = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
-        chosen = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        chosen = Options(targets=tuple(targets), jobs=jobs, **_given(options))
 
         def go() -> RunResult:
             meant = work.taken_in(self.meant(project=work.project))
@@ -462,7 +463,29 @@ def _check(spec: PlanSpec) -> list[Problem]:
 
 
 def _source(spec: PlanSpec) -> str:
-    return digest(msgspec.json.encode(spec))
+    try:
+        return digest(msgspec.json.encode(spec))
+    except UnicodeEncodeError as error:
+        raise _unwritable(spec, error) from error
+
+
+def _unwritable(spec: PlanSpec, error: UnicodeEncodeError) -> UsageError:
+    """Whose text cannot be written, and what it is."""
+    name = next((f"Artifact {a.id!a}" for a in spec.artifacts if not _is_text(a)), "The plan")
+    return UsageError(
+        f"{name} holds a text that is none",
+        facts={"text": ascii(error.object[max(error.start - 20, 0) : error.end + 20])},
+        hint="it may be the name of a file that is not UTF-8: rename the file, or leave it out",
+        code="plan.text",
+    )
+
+
+def _is_text(spec: ArtifactSpec) -> bool:
+    try:
+        msgspec.json.encode(spec)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_python(name: str) -> bool:
@@ -475,6 +498,8 @@ def load_plan(reference: str, root: str) -> Plan:
     import runpy
     import sys
 
+    from headway.core.fingerprint import RUN_AS
+
     path, _, wanted = reference.partition(":")
     full = os.path.abspath(path)
     if not os.path.isfile(full):
@@ -484,7 +509,7 @@ def load_plan(reference: str, root: str) -> Plan:
         sys.path.insert(0, folder)
     try:
         with reading(path):
-            found = runpy.run_path(full, run_name="__headway__")
+            found = runpy.run_path(full, run_name=RUN_AS)
     except HeadwayError:
         raise
     except (Exception, SystemExit) as error:
@@ -509,8 +534,8 @@ def load_plan(reference: str, root: str) -> Plan:
 
 
 def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[..., Any]:
-    """The function itself, or, where arguments have no JSON form, one that gets them as they were given."""
-    odd = {name: value for name, value in args.items() if not _is_plain(value)}
+    """The function itself, or, where JSON would make something else of arguments, one that gets them as given."""
+    odd = {name: value for name, value in args.items() if not _is_the_same_in_json(value)}
     if not odd:
         return function
     from functools import wraps
@@ -560,10 +585,11 @@ def _size(given: int | str | None) -> int | None:
     return found
 
 
-def _tuple(value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    return tuple(value) if isinstance(value, (list, set)) else value
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as they are kept: of one name, too, a tuple is made."""
+    found = {key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()}
+    named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
+    return {**found, **named}
 
 
 def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -585,8 +611,20 @@ def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _is_the_same_in_json(value: Any) -> bool:
+    """As `_is_plain`, and nothing is lost by it: of a tuple JSON makes a list."""
+    if type(value) is list:
+        return all(map(_is_the_same_in_json, value))
+    if type(value) is dict:
+        return all(type(k) is str and _is_the_same_in_json(v) for k, v in value.items())
+    return type(value) in (type(None), bool, int, float, str) and _is_plain(value)
+
+
 def _is_plain(value: Any) -> bool:
-    if value is None or isinstance(value, (bool, int, float, str)):
+    """Whether JSON has a form for it."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if value is None or isinstance(value, (bool, int, str)):
         return True
     if isinstance(value, (list, tuple)):
         return all(_is_plain(item) for item in value)

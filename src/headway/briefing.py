@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,17 +31,30 @@ def tokens(value: Any) -> int:
     return -(-len(msgspec.json.encode(value)) // BYTES_PER_TOKEN)
 
 
-def briefing(state: State, found: Next, *, seq: int, known: Sequence[str] = ()) -> dict[str, Any]:
+class Own(NamedTuple):
+    """What is in the hands of whoever asks. `sure`: by their connection, and not by their name alone."""
+
+    ids: Sequence[str] = ()
+    sure: bool = True
+
+
+def briefing(state: State, found: Next, *, seq: int, known: Sequence[str] = (), own: Own) -> dict[str, Any]:
     """Where a plan stands, for somebody who knows nothing: it fits into the budget whatever the plan holds."""
     for shown, width in ((SHOWN, 160), (3, 120), (3, 80), (2, 60), (1, 40), (0, 40)):
-        told = _told(state, found, seq, shown, width)
+        told = _told(state, found, seq, shown, width, own)
         told |= {"before": [clip(line, 2 * width) for line in known[:shown]]} if known and shown else {}
         if 2 * tokens(told) <= BRIEFING:  # an answer carries it twice: in words and as data
             return told
     return told
 
 
-def _told(state: State, found: Next, seq: int, shown: int, width: int) -> dict[str, Any]:
+def waits(found: Next) -> dict[str, str]:
+    """What is not to be had now, and why, for whoever has no shell: they can still claim what they wrote too early."""
+    early = {a: f"{reason.text}: if that is it, claim it, then complete it" for a, reason in found.edits.items()}
+    return {**found.waiting, **early}
+
+
+def _told(state: State, found: Next, seq: int, shown: int, width: int, own: Own) -> dict[str, Any]:
     done, total = progress(state)
     told: dict[str, Any] = {
         "plan_id": state.plan_id,
@@ -55,13 +68,13 @@ def _told(state: State, found: Next, seq: int, shown: int, width: int) -> dict[s
                 "why": clip(o.reason.text, width),
             }
             | ({"for": clip(o.spec.agent, 40)} if o.spec.agent else {})
-            | ({"tool": "run"} if o.spec.has_recipe else {"tool": "claim"})
+            | {"tool": "run" if o.by_run else "claim"}
             for o in found.offers[:shown]
         ],
-        "in_hand": _in_hand(state, shown, width),
+        "in_hand": _in_hand(state, shown, width, own),
         "failed": {clip(a, 80): clip(why, width) for a, why in islice(found.failed.items(), shown)},
         "blocked": {clip(a, 80): f"by {clip(by, 80)}" for a, by in islice(found.blocked.items(), shown)},
-        "waiting": {clip(a, 80): clip(why, width) for a, why in islice(found.waiting.items(), shown)},
+        "waiting": {clip(a, 80): clip(why, width) for a, why in islice(waits(found).items(), shown)},
         "counts": {
             "ready": len(found.offers),
             "in_hand": len(state.claims),
@@ -70,13 +83,13 @@ def _told(state: State, found: Next, seq: int, shown: int, width: int) -> dict[s
             "waiting": len(found.waiting),
         },
         "know": [clip(line, width) for line in _to_know(state)[: max(shown, 2)]],
-        "do": clip(_advice(state, found), 160),
+        "do": clip(_advice(state, found, own), 160),
         "seq": seq,
     }
     return {name: value for name, value in told.items() if value not in ({}, [], "")}
 
 
-def _in_hand(state: State, shown: int, width: int) -> list[dict[str, Any]]:
+def _in_hand(state: State, shown: int, width: int, own: Own) -> list[dict[str, Any]]:
     held = []
     for artifact_id, claim in islice(state.claims.items(), shown):
         note = state.notes.get(artifact_id)
@@ -88,6 +101,7 @@ def _in_hand(state: State, shown: int, width: int) -> list[dict[str, Any]]:
                 if lost
                 else {"until": claim.lease or "its run ends"}
             )
+            | ({"yours": True} if own.sure and artifact_id in own.ids else {})
             | ({"note": clip(note.text, width)} if note is not None else {})
         )
     return held
@@ -110,15 +124,21 @@ def _to_know(state: State) -> list[str]:
     return known
 
 
-def _advice(state: State, found: Next) -> str:
+def _advice(state: State, found: Next, own: Own) -> str:
     """The next call."""
+    if own.ids and own.sure:
+        return f"complete {own.ids[0]}, which is in your hands; or fail or release it"
     if any(gone(claim) for claim in state.claims.values()):
         return "claim the artifact whose holder is gone, and go on with its work"
     if found.offers:
         first = found.offers[0]
-        return f"run {first.spec.id}" if first.spec.has_recipe else f"claim {first.spec.id}"
+        return f"{'run' if first.by_run else 'claim'} {first.spec.id}"
     if found.failed:
         return "claim what failed to try again, or replan"
+    if found.edits:
+        return f"claim {next(iter(found.edits))}, then complete it, if what stands at its path is it"
+    if own.ids:
+        return f"complete {own.ids[0]} with its token, if the claim is yours; else wait"
     if found.waiting:
         return "wait, or see why: somebody else is at it, or a gate is open"
     return "everything is done" if found.total else "save_plan: there is nothing to make yet"

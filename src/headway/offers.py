@@ -5,7 +5,7 @@ An offer names the completion that it comes after: whoever takes it up later can
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 from headway.core.freshness import EDITS, Reason
@@ -28,6 +28,11 @@ class Offer(NamedTuple):
     spec: ArtifactSpec
     reason: Reason
     seen: int = 0
+
+    @property
+    def by_run(self) -> bool:
+        """Whether a run makes it: it has a recipe, and nobody has begun it with their hands."""
+        return self.spec.has_recipe and self.reason.code != "interrupted"
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines."""
@@ -63,6 +68,8 @@ class Next(NamedTuple):
     total: int
     execution: SavedExecution | None = None
     """The plan that all of this is said of."""
+    edits: Mapping[str, Reason] = {}
+    """Of what waits, that for which somebody else's bytes stand at its path."""
 
     @property
     def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
@@ -95,6 +102,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
     waiting: dict[str, str] = {}
     blocked: dict[str, str] = {}
     failed: dict[str, str] = {}
+    edits: dict[str, Reason] = {}
     moment = now()
     for artifact_id, spec in state.artifacts.items():
         reason = reasons[artifact_id]
@@ -110,6 +118,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
         elif artifact_id not in state.failed and (lacking := missing(state, artifact_id)):
             waiting[artifact_id] = "; ".join(map(str, lacking))
         elif reason.code in EDITS:
+            edits[artifact_id] = reason
             waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
         elif artifact_id in roots:
             blocked[artifact_id] = roots[artifact_id]
@@ -127,7 +136,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             waiting[artifact_id] = f"is for {spec.agent}"
     done = sum(reason.fresh for reason in reasons.values())
     offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
-    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution)
+    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution, edits)
 
 
 def _failed_roots(judged: Judged) -> dict[str, str]:

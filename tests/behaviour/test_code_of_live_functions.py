@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -120,8 +121,33 @@ def test_a_file_that_is_edited_after_it_was_loaded_is_made_again_by_the_next_pro
     assert run(tmp_path) == "0"
 
 
-def run(root: Path) -> str:
+def test_a_plan_that_is_run_by_python_and_by_headway_in_turn_is_one_plan(tmp_path: Path) -> None:
+    """What instances are, and what they hold, does not depend on who runs the file; an edit is seen by both."""
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "plan.py").write_text(
+        "import dataclasses, functools\nfrom headway import Plan\n"
+        "class Bare:\n    word = 'old'\n"
+        "class C:\n    def __init__(self):\n        self.bare = Bare()\n    def make(self):\n"
+        "        return self.bare.word\n    def __call__(self):\n        return self.make()\n"
+        "@dataclasses.dataclass\nclass D:\n    n: int\n"
+        "plan = Plan('Live', id='live')\n"
+        "plan.add('method', make=C().make)\nplan.add('object', make=C())\n"
+        "plan.add('partial', make=functools.partial(C().make))\n"
+        "plan.add('value', make=lambda d: str(d), args={'d': D(1)})\n"
+        "if __name__ == '__main__':\n    print(len(plan.run().made))\n"
+    )
+    assert run(tmp_path) == "4"
+    for made, edit in ((0, ""), (3, "'new'"), (0, "")):
+        text = (tmp_path / "plan.py").read_text()
+        (tmp_path / "plan.py").write_text(text.replace("'old'", edit) if edit else text)
+        result = json.loads(run(tmp_path, "-m", "headway", "run", "--plan", "plan.py", "--json"))
+        assert (len(result["made"]), result["reused"]) == (made, [])
+        assert run(tmp_path) == "0"
+
+
+def run(root: Path, *words: str) -> str:
     """The script as a process of its own."""
-    done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=False, cwd=root)
+    words = words or ("plan.py",)
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, cwd=root)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

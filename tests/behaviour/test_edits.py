@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from headway.core.events import ArtifactFailed, EditPreserved
 from headway.doctor import Doctor
+from headway.engine.recipes.function import Context
 from headway.errors import UsageError
 from headway.files import observe
 from headway.work import Work
@@ -43,6 +45,22 @@ def preserved(bench: Bench) -> list[bytes]:
     """The bytes that were kept before something could touch them."""
     events = [record.event for record in bench.events("edit_preserved")]
     return [bench.blob(o.digest) for event in events if isinstance(event, EditPreserved) for o in event.outputs]
+
+
+def test_what_somebody_writes_between_two_tries_is_kept(bench: Bench) -> None:
+    """The next try begins with nothing of the one that failed; what is not of that one is somebody's."""
+    bench.plan(a={"retry": {"attempts": 3, "backoff": 0.5}})
+
+    def make(ctx: Context) -> str:
+        if len(bench.calls) == 1:
+            ctx.output.write_text("half")
+            threading.Timer(0.1, lambda: bench.edit("a", "mine")).start()
+            raise ConnectionError
+        return "done"
+
+    bench.makes("a", make)
+    assert bench.run().log == ["made a"]
+    assert (bench.out("a"), preserved(bench)) == ("done", [b"mine"])
 
 
 # Asking.
@@ -360,6 +378,53 @@ def test_a_discarded_pipe_is_nothing_that_blobs_could_lack(bench: Bench, produce
     if produces.endswith("/"):
         Work(bench.project).restore("plan", "a")
         assert bench.path("out/a/words").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("produces", "edit"), [("t/", "file"), ("t/", "link"), ("t", "folder"), ("t", "link out")])
+def test_what_cannot_be_an_output_is_not_half_restored(bench: Bench, produces: str, edit: str) -> None:
+    """It was set aside as it was; as long as it cannot be accepted, what stands there stays."""
+    bench.plan(a={"run": f"echo a > {produces}{'x' if produces.endswith('/') else ''}", "produces": [produces]})
+    bench.run()
+    bench.delete("t")
+    if edit == "file":
+        bench.write("t", "mine")
+    elif edit == "folder":
+        bench.write("t/y", "mine")
+    else:
+        bench.path("t").symlink_to("/" if edit == "link out" else "out")
+    bench.run(on_edit="discard")
+    before = bench.project.store.folder("plan").load()
+    with pytest.raises(UsageError):
+        Work(bench.project).restore("plan", "a")
+    assert bench.read("t/x" if produces == "t/" else "t") == "a\n"
+    assert bench.stale() == {}
+    assert before is not None
+    assert bench.state().completed == before.state.completed
+
+
+def test_an_output_that_does_not_stand_its_verify_is_not_half_restored(bench: Bench) -> None:
+    """What is there stays there."""
+    bench.plan("a")
+    bench.makes("a", "old")
+    bench.run()
+    bench.makes("a", "new")
+    bench.change("a", version="2", verify="grep -q new {output}")
+    bench.run()
+    with pytest.raises(UsageError, match="nothing to accept"):
+        Work(bench.project).restore("plan", "a")
+    assert (bench.out("a"), bench.stale()) == ("new", {})
+
+
+def test_a_link_out_of_the_project_gives_way_to_what_is_restored(bench: Bench, tmp_path: Path) -> None:
+    """It is kept, and what it leads to is not touched."""
+    bench.plan("a")
+    bench.run()
+    (tmp_path / "theirs").write_text("theirs")
+    bench.delete("out/a.txt")
+    bench.path("out/a.txt").symlink_to(tmp_path / "theirs")
+    Work(bench.project).restore("plan", "a")
+    assert (bench.out("a"), bench.stale()) == ("a()", {})
+    assert (tmp_path / "theirs").read_text() == "theirs"
 
 
 def test_bytes_that_were_once_preserved_are_named(made: Bench) -> None:

@@ -73,6 +73,28 @@ def test_an_apply_that_dies_after_it_changed_the_state_is_applied_once(book: Boo
     assert second["files"]["state.json"]["before"] == first["files"]["state.json"]["after"]
 
 
+def test_what_a_killed_attempt_left_is_still_known_after_one_that_could_not_even_begin(book: Book) -> None:
+    """Nobody is asked about it, and nothing is applied to it."""
+    for phase, code in (("write", 'ctx.paths["prose"].write_text("half")'), ("apply", 'ctx.state.write_text("half")')):
+        died = f"    if not (ctx.root / '{phase}.txt').exists():\n        (ctx.root / '{phase}.txt').write_text('')\n"
+        died += f"        {code}\n        os.kill(os.getpid(), 9)\n"
+        add_task(book, f"def {phase}(ctx):\n    note(ctx)\n", f"def {phase}(ctx):\n    note(ctx)\n{died}")
+    book.edit(
+        "        make: tasks.py:apply\n", "        make: tasks.py:apply\n        templates: {phase: prompts/apply.md}\n"
+    )
+    book.prompt("apply", "apply")
+    for phase in ("write", "apply"):
+        assert finish(start(book.root))[0] == -9
+        prompt = book.root / f"prompts/{phase}.md"
+        text = prompt.read_text()
+        prompt.unlink()
+        for _ in range(2):
+            assert "does not exist" in book.go()["failed"][f"s1/{phase}"]
+        prompt.write_text(text)
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
+
+
 def test_an_outline_that_shrinks_while_its_units_run_takes_them_away_with_the_next_run(book: Book) -> None:
     """What is in hand is finished, and nobody makes more of a unit that is gone."""
     book.outline(3)
@@ -165,8 +187,16 @@ def test_rerun_from_a_phase_of_several_pipelines_has_to_say_which(book: Book) ->
     book.calls()
     refused = book.do("run", "--rerun-from", "plan")
     assert refused.code == 2
-    assert "plan" in refused.err
     assert book.calls() == []
+    assert "next: headway run note --rerun-from '*/plan'" in refused.err
+    assert book.go("note", "--rerun-from", "*/plan")["made"] == ["n1/plan"]
+
+
+def test_a_pattern_after_rerun_from_means_those_of_the_targets(book: Book) -> None:
+    """As a phase does: the unit before it, whose state it goes on from, stays as it is."""
+    book.go()
+    book.calls()
+    assert book.go("s2", "--rerun-from", "*/apply")["made"] == ["s2/apply"]
 
 
 def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
@@ -181,6 +211,24 @@ def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
     assert set(book.calls()) >= {"s1/lint~1", "s1/apply"}
     book.go("--rerun-from", "apply")
     assert {"s1/apply", "s2/apply"} <= set(book.calls())
+
+
+def test_a_loop_that_came_to_no_end_is_made_anew_by_the_name_of_a_phase_of_a_unit(book: Book) -> None:
+    """What stands for a phase of a loop stands for all its rounds; `why` says where to begin anew."""
+    book.needs(s1=9)
+    assert list(book.go()["failed"]) == ["s1/lint"]
+    book.calls()
+    assert "Next: headway run --rerun-from s1/repair" in book.do("why", "s1/lint").out
+    rounds = [f"s1/{phase}~{n}" for n in (1, 2, 3) for phase in ("repair", "state_repair", "lint")]
+    book.go("--rerun-from", "s1/repair")
+    assert book.calls() == rounds
+    book.go("--rerun", "s1/lint")
+    assert set(book.calls()) == {"s1/lint~1", "s1/lint~2", "s1/lint~3"}
+    book.needs(s1=1)
+    assert book.go("--rerun-from", "s1/repair")["status"] == "completed"
+    assert book.calls()[:4] == [*rounds[:3], "s1/apply"]
+    book.go("--rerun", "scene:*/apply")
+    assert set(book.calls()) == {"s1/apply", "s2/apply"}
 
 
 @pytest.mark.parametrize("words", [("scene",), ("s1",), ("--all",), ("--all", "--archive"), ("scene", "--archive")])

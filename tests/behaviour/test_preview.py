@@ -149,6 +149,80 @@ def test_jobs_and_profile_decide_how_much_overlaps(bench: Bench) -> None:
     assert preview(bench, jobs=4).total.ms == one.total.ms
 
 
+# Pipelines.
+
+UNITS = """\
+id: units
+goal: Go through the units
+artifacts:
+  outline: {produces: outline.json, run: "echo '[\\"a\\", \\"b\\"]' > {output}"}
+pipelines:
+  scene:
+    units: WHICH
+    order: ORDER
+    phases:
+      fix: {run: "echo {unit} > {output}", outputs: {text: 'out/{unit}.txt'}}
+      check:
+        run: "echo '{\\"ok\\": false}' > {output}"
+        outputs: {report: 'out/{unit}.json'}
+        repeat: [fix, check]
+        until: report.ok
+        times: 3
+      end: {run: "true", outputs: {}}
+"""
+
+
+def units(shop: Workshop, which: str, order: str = "independent") -> None:
+    """A plan with a loop of two phases and a phase behind it, for these units."""
+    shop.file.write_text(UNITS.replace("WHICH", which).replace("ORDER", order), encoding="utf-8")
+
+
+def test_units_that_wait_for_each_other_are_no_wave_and_take_their_time_one_by_one(shop: Workshop, cli: Cli) -> None:
+    """Whatever may be made at once; independent ones share waves and time."""
+    waves, time = {}, {}
+    for order in ("sequential", "independent"):
+        units(shop, "[a, b, c, d]", order)
+        document = cli("run", "-n", "--json", "-j", "4", "*/end").json
+        waves[order], time[order] = len(document["waves"]), document["estimates"]["ms"]["typical"]
+    assert waves == {"sequential": 12, "independent": 3}
+    assert time["sequential"] == 12_000
+    assert time["independent"] < time["sequential"]
+
+
+def test_rounds_that_a_loop_may_still_need_are_counted(shop: Workshop, cli: Cli) -> None:
+    """The bound holds whatever the loop comes to; once it has come to its end, nothing is left that may come."""
+    units(shop, "[a, b]")
+    document = cli("run", "-n", "--json").json
+    assert document["coming"] == {"at_most": 8, "rounds": 8, "units": {}}
+    shown = cli("run", "-n").out
+    assert "7 to make so far, 0 up to date" in shown
+    assert "May come   8 more at most: 8 in further rounds; the estimates are without them" in shown
+    assert "7 to make so far" in cli("status").out
+    made = cli("run", "--json").json["made"]
+    assert len(made) == 13, "all rounds; the phases behind the loops are blocked"
+    assert cli("run", "-n", "--json").json["coming"]["at_most"] == 0
+    assert "Next: headway why a/check" in cli("status").out
+
+
+@pytest.mark.parametrize(
+    ("most", "bound", "said"),
+    [
+        (", max: 5", 35, "35 more at most: 35 with units of scene"),
+        ("", None, "units of scene, how many is not known (units: {max: N} bounds them)"),
+    ],
+)
+def test_units_that_are_yet_to_be_named_are_told_of(
+    shop: Workshop, cli: Cli, most: str, bound: int | None, said: str
+) -> None:
+    """As many as `max` allows, each with all rounds; without it nobody can tell, and that is said."""
+    units(shop, f"{{from: outline, items: '[*]'{most}}}")
+    document = cli("run", "-n", "--json").json
+    assert (list(document["stale"]), document["coming"]["at_most"]) == (["outline"], bound)
+    shown = cli("run", "-n").out
+    assert "1 to make so far" in shown
+    assert f"May come   {said}; the estimates are without them" in shown
+
+
 # Savings.
 
 

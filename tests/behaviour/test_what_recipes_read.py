@@ -124,6 +124,16 @@ def test_a_folder_does_not_keep_files_of_earlier_runs() -> None:
     assert sorted(p.name for p in Path("out").iterdir()) == ["a.txt"]
 
 
+def test_a_folder_is_written_the_same_as_output_and_as_input() -> None:
+    """It ends in a slash in commands, checks and gates alike, so `{inputs.parts}p-*` names what `{output}p-` wrote."""
+    plan = Plan("Parts", id="parts")
+    plan.add("parts", produces="all parts/", run="seq 6 | split -l 2 - {output}p-")
+    reads = "test $(cat {inputs.parts}p-* | wc -l) = 6"
+    gate = {"name": "six", "kind": "check", "run": reads}
+    plan.add("all", requires="parts", run='cat {inputs.parts}p-* "{inputs.parts}p-aa"', verify=reads, gates=[gate])
+    assert plan.run()["all"].text().split() == [*"123456", *"12"]
+
+
 def test_a_step_gives_the_same_before_a_crash_and_after_it() -> None:
     """Bytes stay bytes; anything else is what its JSON form is, the first time, too."""
     seen: list[Any] = []

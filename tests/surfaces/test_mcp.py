@@ -452,6 +452,56 @@ def test_a_plan_that_leaves_out_completed_work_is_saved_only_if_that_was_said(tm
     play(story)
 
 
+def test_the_briefing_says_what_to_do_with_what_is_in_ones_own_hands(tmp_path: Path) -> None:
+    """Finish it; who wrote before they claimed can still claim; and nobody is asked to wait for themselves."""
+
+    async def story() -> None:
+        async with in_memory(tmp_path) as agent:
+            await agent.do("save_plan", plan=PLAN)
+            refused = await agent.refused("claim")
+            assert (refused["code"], refused["facts"]) == ("next.run", {"next": "outline"}), "status says run"
+            assert refused["hint"] == "run; or name the artifact, to make it by hand"
+            await agent.do("run")
+            (tmp_path / "page.txt").write_text("hello")
+            told = await agent.do("status")
+            assert told["do"] == "claim page, then complete it, if what stands at its path is it"
+            assert told["waiting"] == {
+                "page": "page.txt was there before it was ever made: if that is it, claim it, then complete it",
+                "review": "waits for page",
+            }
+            await agent.do("claim", artifact="page")
+            told = await agent.do("status")
+            assert told["do"] == "complete page, which is in your hands; or fail or release it"
+            assert told["in_hand"][0]["yours"] is True
+            async with in_memory(tmp_path, by="other") as other:
+                assert (await other.do("status"))["do"].startswith("wait, or see why: somebody else is at it")
+            await agent.do("complete", artifact="page")
+            assert (await agent.do("status"))["do"] == "claim review"
+
+    play(story)
+
+
+def test_what_somebody_has_in_hand_who_is_gone_is_not_being_made(tmp_path: Path) -> None:
+    """`why` and whoever is refused a change of the plan say so, and what helps."""
+    other = {**PLAN, "artifacts": {**PLAN["artifacts"], "page": {"description": "Another page"}}}
+
+    async def story() -> None:
+        async with in_memory(tmp_path) as first:
+            await first.do("save_plan", plan=PLAN)
+            await first.do("run")
+            await first.do("claim", artifact="page")
+        async with in_memory(tmp_path, by="second") as second:
+            assert (await second.do("why", artifact="page"))["reason"]["text"] == "mcp began it, and is gone"
+            refused = await second.refused("save_plan", plan=other)
+            assert refused["message"] == "Artifact page is in the hands of mcp, who is gone"
+            assert refused["hint"] == "claim page, then release it, and call again"
+            await second.do("claim", artifact="page")
+            await second.do("release", artifact="page", reason="it is to be another")
+            assert (await second.do("save_plan", plan=other))["outcome"] == "updated"
+
+    play(story)
+
+
 async def _finish(agent: Agent) -> None:
     """Work until nothing is left to claim."""
     while True:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from headway.core.commands import ReleaseArtifacts, StartArtifacts
 from tests.workshop import Workshop
 
 FEED = """\
@@ -172,6 +174,42 @@ def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys
     shop.run(capsys, "run")
     assert last(shop.run(capsys, "why", "mail").out) == f"  Next: headway why feed --project {shop.root}"
     assert last(shop.run(capsys, "why", "feed").out) == f"  Next: headway run feed --project {shop.root}"
+
+
+def test_a_name_with_blanks_is_one_word_of_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is in it: the command can be typed as it stands, and does no harm."""
+    shop = project(tmp_path, FEED.replace("feed: {p", "'the feed$(x)': {p").replace("feed]", "'the feed$(x)']"))
+    shop.edit("{inputs.feed}", "{inputs[the feed$(x)]}")
+    for verb in ("run", "status"):
+        command = shop.run(capsys, verb).out.rpartition("Next: ")[2].strip()
+        assert command == f"headway why 'the feed$(x)' --project {shop.root}"
+    assert shop.run(capsys, *shlex.split(command)[1:]).out.endswith(
+        f"Next: headway run 'the feed$(x)' --project {shop.root}\n"
+    )
+
+
+def test_an_effect_that_is_in_doubt_is_asked_about_by_whoever_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`status` leads to `why`, and `why` to what decides it, as the run does: each can be typed as it stands."""
+    shop = project(tmp_path, FEED.replace('"exit 3"', '"test -f go && echo a > {output}", effects: external'))
+    shop.save()
+    start = StartArtifacts(ids=("feed",))
+    with shop.project.folder("news").writing() as writer:
+        token = writer.execute(start, by="test")[0].seq
+        writer.execute(ReleaseArtifacts(ids=("feed",), reason="interrupted", token=token), by="test")
+    (shop.root / "go").touch()
+    where = f"--project {shop.root}"
+    assert last(shop.run(capsys, "status").out) == f"3 to make at most. Next: headway why feed {where}"
+    ways = [
+        f"headway run --rerun feed {where}",
+        f"headway accept feed {where}",
+        f"headway skip feed --reason … {where}",
+    ]
+    question = f"feed has effects elsewhere and was interrupted. It was not touched. Decide: {'  or  '.join(ways)}"
+    assert question in shop.run(capsys, "run").out
+    assert last(shop.run(capsys, "why", "feed").out) == f"  {question}"
+    assert shop.run(capsys, *shlex.split(ways[2])[1:]).code == 0
 
 
 def test_why_of_a_failed_verify_names_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from headway.core import conditions, items
+from headway.core import conditions, items, placeholders
 from headway.core.check import RANGES, Problem
 from headway.core.ids import name_elsewhere
 from headway.core.nearest import Nearest
-from headway.core.paths import output_problem
+from headway.core.paths import normalise, output_problem
 from headway.core.pipelines import NAME, Unit, all_id, expand, unit_problem, wildcard
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 
@@ -87,8 +87,7 @@ def _check_overrides(pipeline: Pipeline, where: str) -> Iterator[Problem]:
                 hint = Nearest(names).hint(name)
                 yield _problem("plan.phases", pipeline, None, f"{where} has no phase {name}", "overrides", hint)
             for path in roles.values():
-                if why := output_problem(path.replace("{unit}", "u").replace("{phase}", "p")):
-                    yield _problem("plan.path", pipeline, None, f"{where}: the template {path} {why}", "overrides")
+                yield from _check_template(pipeline, None, path, where, "overrides")
 
 
 def _check_phase(pipeline: Pipeline, phase: Phase, before: Collection[str]) -> Iterator[Problem]:
@@ -114,9 +113,33 @@ def _check_phase(pipeline: Pipeline, phase: Phase, before: Collection[str]) -> I
             message = f"{where} reads {name}, which is no phase before it"
             yield _problem("plan.missing", pipeline, phase, message, "inputs", Nearest(reachable).hint(name))
     for path in (*phase.templates.values(), *pipeline.templates.values()):
-        if why := output_problem(path.replace("{unit}", "u").replace("{phase}", "p")):
-            yield _problem("plan.path", pipeline, phase, f"{where}: the template {path} {why}", "templates")
+        yield from _check_template(pipeline, phase, path, where, "templates")
+    yield from _check_outputs(pipeline, phase, where)
     yield from _check_loop(pipeline, phase, where)
+
+
+def _check_template(pipeline: Pipeline, phase: Phase | None, path: str, where: str, key: str) -> Iterator[Problem]:
+    if why := output_problem(path.replace("{unit}", "u").replace("{phase}", "p")):
+        yield _problem("plan.path", pipeline, phase, f"{where}: the template {path} {why}", key)
+    for fault in placeholders.path_faults(path):
+        message = f"{where}: in the template {path}, {fault.message}"
+        yield _problem("plan.placeholder", pipeline, phase, message, key, fault.hint)
+
+
+def _check_outputs(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Problem]:
+    """Placeholders that are none; and paths that name no unit, where nothing says that units share a file."""
+    paths = {name: normalise(path) for name, path in phase.outputs.items()}
+    hands_on = pipeline.order == "sequential" or (pipeline.state and pipeline.state in paths.values())
+    for name, path in paths.items():
+        faults = placeholders.path_faults(path)
+        for fault in faults:
+            message = f"{where}: in its output {name}, {fault.message}"
+            yield _problem("plan.placeholder", pipeline, phase, message, "outputs", fault.hint)
+        names_unit = bool(faults) or "{unit}" in path or "{file}" in path
+        if not names_unit and not hands_on and len(pipeline.units.names) != 1:
+            message = f"{where}: every unit produces {path}"
+            hint = "put {unit} into it; if units change one file in turn, order: sequential says so"
+            yield _problem("plan.producers", pipeline, phase, message, "outputs", hint)
 
 
 def _check_requires(

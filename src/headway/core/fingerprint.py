@@ -41,6 +41,10 @@ SPEC_FIELDS = (
 _spec_values = attrgetter(*SPEC_FIELDS)
 
 
+RUN_AS = "__headway__"
+"""What the file of a plan is called while Headway runs it; Python calls it `__main__`, and both mean the same."""
+
+
 class NotEncodable(TypeError):
     """A value that has no canonical form: an open file, a connection, an object of unknown content."""
 
@@ -94,7 +98,8 @@ def _encode_pairs(tag: bytes, pairs: Iterable[tuple[Any, Any]], parts: list[byte
 
 
 def _encode_object(value: Any, parts: list[bytes], depth: int) -> None:
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    module = type(value).__module__
+    name = f"{'__main__' if module == RUN_AS else module}.{type(value).__qualname__}"
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.asdict(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -163,18 +168,26 @@ def spec_digest(spec: ArtifactSpec) -> str:
 
 
 def recipe_digest(
-    spec: ArtifactSpec, settings: Settings, *, code: str, env: Mapping[str, str | None], reads_vars: bool = True
+    spec: ArtifactSpec,
+    settings: Settings,
+    *,
+    code: str,
+    env: Mapping[str, str | None],
+    reads_vars: bool = True,
+    names_unit: bool = True,
 ) -> str:
     """How it is made: command or function, its code, its arguments, and the variables that it uses.
 
-    Which variables a function reads cannot be told, only whether it reads any: then all of them count.
+    Which variables a function reads cannot be told, only whether it reads any: then all of them count. `names_unit`:
+    which unit and round a command is for, its environment tells it; what was made before that counted lacks it.
     """
     values: dict[str, Any]
     if spec.make:
         how = b"function" + _texts((spec.version or code, spec.id))
         values = {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
     elif spec.run:
-        how = b"command" + _texts((spec.run, spec.version))
+        own = (spec.id,) if spec.phase and names_unit else ()
+        how = b"command" + _texts((spec.run, spec.version, *own))
         values = command_values(spec, settings)
     else:
         how, values = b"gathers" if spec.gathers else b"hand", {}

@@ -31,6 +31,9 @@ DOCUMENTED: dict[Name, str] = {
 OWN: frozenset[str] = frozenset({"unit", "file", "state", "prompt"})
 """What only artifacts that have one can name; in the commands of others these braces stay as written."""
 
+OF_PATHS = ("unit", "file", "phase")
+"""What is put into the paths of a phase, as `{unit}`."""
+
 ALIASES: dict[str, Name] = {"var": "vars", "variable": "vars", "variables": "vars"}
 SHORTEST_TYPO = 5
 
@@ -39,6 +42,7 @@ _GROUP = re.compile(
     \{ (?P<before>\s*)
     (?P<name>[A-Za-z_]\w*)
     (?: \.(?P<dotted>[^\s{}\[\]]*) | \[(?P<bracketed>[^\[\]{}\n]*)\] )?
+    (?P<more>[.\[][^\s{}]*)?
     (?P<after>\s*) \}
     """,
     re.VERBOSE,
@@ -97,9 +101,20 @@ def faults(command: str, offer: Offer) -> list[Fault]:
     found: list[Fault] = []
     for match in _groups(command):
         placeholder = _placeholder(match)
-        fault = _near_miss(match) if placeholder is None else _unmet(placeholder, offer)
+        fault = _near_miss(match, offer) if placeholder is None else _unmet(placeholder, offer)
         if fault is not None:
             found.append(fault)
+    return found
+
+
+def path_faults(path: str) -> list[Fault]:
+    """Everything in a path of a phase that looks like a placeholder and stays as written."""
+    found: list[Fault] = []
+    for match in _groups(path):
+        if match[0][1:-1] not in OF_PATHS:
+            meant = next((name for name in OF_PATHS if _one_slip(match["name"].lower(), name)), "")
+            hint = f"did you mean {{{meant}}}?" if meant else "a path may have {unit}, {file} and {phase}"
+            found.append(Fault(match[0], f"{match[0]} is not replaced", hint))
     return found
 
 
@@ -115,8 +130,8 @@ def _groups(command: str) -> Iterator[re.Match[str]]:
 
 def _placeholder(match: re.Match[str]) -> Placeholder | None:
     """The documented placeholder that a brace group is, if it is one."""
-    before, name, dotted, bracketed, after = match.groups()
-    if name not in DOCUMENTED or before or after or _is_shells(match):
+    before, name, dotted, bracketed, more, after = match.groups()
+    if name not in DOCUMENTED or before or more or after or _is_shells(match):
         return None
     if name == "outputs":
         fits = bracketed is None and (dotted is None or _is_index(dotted) or dotted.isidentifier())
@@ -136,9 +151,9 @@ def _is_index(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 6
 
 
-def _near_miss(match: re.Match[str]) -> Fault | None:
+def _near_miss(match: re.Match[str], offer: Offer) -> Fault | None:
     """What this brace group was meant to be, if it nearly is a documented placeholder."""
-    name = _meant(match["name"])
+    name = _meant(match["name"], offer)
     plain = match["dotted"] is None and match["bracketed"] is None
     if name is None or (_is_shells(match) and plain):
         return None
@@ -157,13 +172,23 @@ def _spelling(match: re.Match[str], name: Name) -> str:
     return DOCUMENTED[name]
 
 
-def _meant(word: str) -> Name | None:
+def _meant(word: str, offer: Offer) -> Name | None:
     """The documented name that a word is, up to case, a singular or one slip of the finger."""
     lower = word.lower()
-    common = [name for name in DOCUMENTED if name not in OWN]
-    exact = next((name for name in common if name == lower), ALIASES.get(lower))
-    typos = (name for name in common if len(name) >= SHORTEST_TYPO and _one_slip(lower, name))
-    return exact or next(typos, None)
+    names = [name for name in DOCUMENTED if name not in OWN or offer.phase or (name == "prompt" and name in offer.own)]
+    exact = next((name for name in names if name == lower), ALIASES.get(lower))
+    return exact or next((name for name in names if _is_typo(lower, name)), None)
+
+
+def _is_typo(word: str, name: str) -> bool:
+    """One slip away; of a short name, only if no letter is another: `{tile}` is a word of its own, `{unti}` is none."""
+    if len(name) >= SHORTEST_TYPO:
+        return _one_slip(word, name)
+    return len(name) == SHORTEST_TYPO - 1 and _one_slip(word, name) and not _one_wrong(word, name)
+
+
+def _one_wrong(word: str, name: str) -> bool:
+    return len(word) == len(name) and sum(a != b for a, b in zip(word, name, strict=True)) == 1
 
 
 def _one_slip(word: str, name: str) -> bool:

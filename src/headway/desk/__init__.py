@@ -8,17 +8,18 @@ Work, Life and Planning; every call begins anew from what is on disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
 
-from headway.briefing import ANSWER, briefing, fit, page
+from headway.briefing import ANSWER, Own, briefing, fit, page, waits
 from headway.core.agents import roles
 from headway.core.clipping import clip
 from headway.core.codec import digest
 from headway.core.events import ArtifactRemoved
+from headway.core.ids import hash_goal
 from headway.core.lifecycle import last_made, statuses
 from headway.core.plan import Role
 from headway.core.state import State
@@ -27,9 +28,9 @@ from headway.desk.held import Held
 from headway.desk.told import listed, outlined, role_told, word_of
 from headway.desk.turns import LOOKED_BACK, as_said, attempts, who_goes_on
 from headway.engine.result import Options, Reporter
-from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
+from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, TryLater, UsageError
 from headway.files.config import project_roles
-from headway.holding import here
+from headway.holding import gone, here
 from headway.ledger.recovery import now
 from headway.life import LEASE, Life
 from headway.planning import Planning, fields_of
@@ -120,7 +121,15 @@ class Desk:
         found = self._life(work).next(meant)
         execution = found.execution or work.project.show(meant.plan_id)
         known = self._recall(execution.state, RECALLED, others=True)
-        return briefing(execution.state, found, seq=execution.position.seq, known=known)
+        own = self._own(execution.state)
+        return briefing(execution.state, found, seq=execution.position.seq, known=known, own=own)
+
+    def _own(self, state: State) -> Own:
+        """What of a plan is in the hands of whoever asks: by tokens; without a connection, whoever has their name."""
+        if not self._holder:
+            return Own([a for a, claim in state.claims.items() if claim.by == self.by and not claim.run], sure=False)
+        tokens = self._held.by_plan().get(state.plan_id, {})
+        return Own([a for a, claim in state.claims.items() if tokens.get(a) == claim.seq])
 
     def _recall(self, state: State, budget: int, *, others: bool = False) -> list[str]:
         """What is known from before that bears on a plan's goal; `others`: of other plans. Never a reason to fail."""
@@ -185,7 +194,7 @@ class Desk:
             "progress": {"done": found.done, "total": found.total},
             "failed": {a: clip(why, 200) for a, why in list(found.failed.items())[:10]},
             "blocked": dict(list(found.blocked.items())[:10]),
-            "waiting": {a: clip(why, 200) for a, why in list(found.waiting.items())[:10]},
+            "waiting": {a: clip(why, 200) for a, why in list(waits(found).items())[:10]},
         }
         return page("next", found.offers, cursor, lambda offer: fit(offer.to_dict()), head)
 
@@ -316,13 +325,14 @@ class Desk:
     # Hands.
 
     def claim(self, artifact: str = "", plan_id: str = "", agent: str = "") -> dict[str, Any]:
-        """Take an artifact in hand: the one that is named, or what is next; also in place of whoever is gone."""
+        """Take an artifact in hand: the one that is named, or what is next and no run makes; also in place of whoever
+        is gone."""
         work, chosen = self._taken(plan_id)
         life, lease = self._life(work), KEPT if self._holder else LEASE
         if artifact:
             claimed = life.claim(chosen, artifact, lease=lease)
         else:
-            claimed = life.claim_next(Meant(chosen), agent=agent, lease=lease)
+            claimed = life.claim_next(Meant(chosen), agent=agent, lease=lease, by_hand=True)
         self._keep(chosen, claimed["artifact"], claimed["token"])
         acting = agent or claimed["agent"]
         role = self.roles(chosen).get(acting) if acting else None
@@ -438,14 +448,15 @@ class Desk:
         parsed = project.parse(data, "plan")
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where="The plan")
-        saved: Saved = project.take_in(
-            parsed.plan,
-            name="a plan from an agent",
-            source=digest(data),
-            plan_id=plan_id or None,
-            checked=True,
-            drop=drop,
-        )
+        with self._who_is_gone(plan_id or parsed.plan.id or hash_goal(parsed.plan.goal)):
+            saved: Saved = project.take_in(
+                parsed.plan,
+                name="a plan from an agent",
+                source=digest(data),
+                plan_id=plan_id or None,
+                checked=True,
+                drop=drop,
+            )
         removed = [a for record in saved.events if isinstance(record.event, ArtifactRemoved) for a in record.event.ids]
         found = {**outlined(saved.execution.state), "outcome": saved.outcome}
         return fit({**found, "removed": removed} if removed else found)
@@ -457,7 +468,8 @@ class Desk:
         _, chosen = self._taken(plan_id)
         state = self.project.show(chosen).state
         patch = patch_of(state, chosen, changes)
-        execution = self._planning().replan(chosen, patch, reason=reason, drop=drop)
+        with self._who_is_gone(chosen):
+            execution = self._planning().replan(chosen, patch, reason=reason, drop=drop)
         version = execution.state.replans[-1]
         return fit(
             {
@@ -482,14 +494,16 @@ class Desk:
     def update(self, artifact: str, fields: Mapping[str, Any], reason: str, plan_id: str = "") -> dict[str, Any]:
         """An artifact is to be something else, in these fields."""
         _, chosen = self._taken(plan_id)
-        return outlined(self._planning().edit(chosen, artifact, fields_of(artifact, fields), reason=reason).state)
+        with self._who_is_gone(chosen):
+            return outlined(self._planning().edit(chosen, artifact, fields_of(artifact, fields), reason=reason).state)
 
     def remove(
         self, artifacts: Sequence[str], reason: str, unfinished: bool = False, plan_id: str = ""
     ) -> dict[str, Any]:
         """Artifacts leave the plan."""
         _, chosen = self._taken(plan_id)
-        return outlined(self._planning().remove(chosen, artifacts, unfinished=unfinished, reason=reason).state)
+        with self._who_is_gone(chosen):
+            return outlined(self._planning().remove(chosen, artifacts, unfinished=unfinished, reason=reason).state)
 
     def reorder(self, artifacts: Sequence[str], reason: str, after: str = "", plan_id: str = "") -> dict[str, Any]:
         """Artifacts stand behind another one, or first."""
@@ -540,6 +554,25 @@ class Desk:
             self._held.keep(plan_id, artifact_id, token)
 
     # What the above have in common.
+
+    @contextmanager
+    def _who_is_gone(self, plan_id: str) -> Iterator[None]:
+        """Whoever is refused because an artifact is in somebody's hands is told if these are gone, and what helps."""
+        try:
+            yield
+        except TryLater as error:
+            if error.error_code != "claim.held":
+                raise
+            claims = self.project.show(plan_id).state.claims
+            for artifact_id, claim in claims.items():
+                if error.message.startswith(f"Artifact {artifact_id} is ") and (why := gone(claim)):
+                    raise TryLater(
+                        f"Artifact {artifact_id} is in the hands of {claim.by}, who is gone",
+                        facts={"why": why, "until": claim.lease},
+                        hint=f"claim {artifact_id}, then release it, and call again",
+                        code=error.error_code,
+                    ) from error
+            raise
 
     def _named(self, work: Work, plan_id: str, word: str, token: int | None) -> tuple[str, int | None]:
         """An artifact by its id or path, and the token it is held by: the one given, else the connection's own."""

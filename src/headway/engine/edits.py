@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from headway.core.freshness import EDITS, Reason
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
 from headway.engine.jobs import Jobs
 from headway.engine.keeping import Keeper
@@ -84,7 +85,7 @@ class Edits:
             raise UsageError(
                 f"There is nothing to accept for {artifact_id}",
                 facts={"reason": problem},
-                hint=f"headway run {artifact_id}",
+                hint=f"headway run {as_word(artifact_id)}",
                 code="accept.missing",
             )
 

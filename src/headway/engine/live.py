@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headway.core.fingerprint import NotEncodable, digest
+from headway.core.fingerprint import RUN_AS, NotEncodable, digest
 from headway.engine.code import Code, digest_of, is_defined_once, names_used, registers
 from headway.errors import UsageError
 
@@ -40,6 +40,7 @@ class _Walk:
 
     def __init__(self, code: Code) -> None:
         self.code = code
+        self.ran = ""
         self.seen: dict[int, tuple[int, Any]] = {}
 
     def in_file(self, function: Any) -> str:
@@ -88,6 +89,7 @@ class _Walk:
             path = _file_of(value)
             return self.code.of_module(path) if self.code.owns(path) else f"module {value.__name__}"
         if inspect.isfunction(value):
+            self._note(value)
             return self.in_file(value) or self._once(value, depth, self.of_code)
         if isinstance(value, type):
             return self._once(value, depth, self._of_class)
@@ -120,14 +122,28 @@ class _Walk:
         return kind
 
     def _is_own(self, kind: type) -> bool:
+        return kind.__module__ in ("__main__", RUN_AS) or self.code.owns(self._home(kind))
+
+    def _home(self, kind: type) -> str:
+        """The file of a class; one that was only run is no module any more, so its functions have to tell."""
         module = sys.modules.get(kind.__module__)
-        return module is not None and (kind.__module__ == "__main__" or self.code.owns(_file_of(module)))
+        if module is not None:
+            return _file_of(module)
+        for item in vars(kind).values():
+            self._note(item)
+        return self.ran
+
+    def _note(self, function: Any) -> None:
+        """Remember the file of a plan that Headway ran."""
+        scope = getattr(function, "__globals__", {})
+        if scope.get("__name__") == RUN_AS:
+            self.ran = os.path.realpath(scope.get("__file__", ""))
 
     def _of_class(self, kind: type, depth: int) -> str:
         name = f"{kind.__module__}.{kind.__qualname__}"
         if not self._is_own(kind):
             return f"class {name}"
-        path = _file_of(sys.modules[kind.__module__])
+        path = self._home(kind)
         if self.code.owns(path) and "<" not in kind.__qualname__:
             try:
                 return self.code.of_name(path, kind.__qualname__)

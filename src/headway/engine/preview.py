@@ -1,6 +1,7 @@
 """What a run would do, what it would take, and whether to ask first. Reads; decides nothing about artifacts.
 
-What is to be made is an upper bound: what comes out the same spares what is behind it.
+What is to be made is an upper bound: what comes out the same spares what is behind it. What is not in the plan yet and
+may come while it is made is counted apart.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from headway.core.approval import awaits_approval
 from headway.core.freshness import EDITS, RESTORABLE, ChangeReport, Reason
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph, Tier
+from headway.core.plan import ArtifactSpec
 from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
+from headway.engine.coming import Coming, coming
 from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Span, makespan
 from headway.engine.result import Decision
 from headway.engine.session import Judged
@@ -93,6 +96,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     warning: str = ""
     known: tuple[dict[str, Any], ...] = ()
     """What is known from before that bears on the goal: kind, text and source of each line."""
+    coming: Coming = Coming()
+    """What may come besides: none of the figures counts it."""
 
     @property
     def estimated_tokens(self) -> int:
@@ -155,7 +160,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
         return round(len(self.items) / len(waves), 1) if waves else 0.0
 
     def __str__(self) -> str:
-        return f"{self.plan_id}: {len(self.items)} to make at most, {len(self.kept)} up to date"
+        bound = "so far; more may come" if self.coming else "at most"
+        return f"{self.plan_id}: {len(self.items)} to make {bound}, {len(self.kept)} up to date"
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `run -n --json`."""
@@ -165,6 +171,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
             "goal": self.goal,
             "stale": {a: r.to_dict() for a, r in self.stale.items()},
             "kept": len(self.kept),
+            "coming": self.coming.to_dict(),
             "known": list(self.known),
             "waves": [w for w in ([a for a in wave if a in self.items] for wave in self.waves) if w],
             "artifacts": {a: item.to_dict() for a, item in self.items.items()},
@@ -197,7 +204,8 @@ def foresee(
     """What a run of what was judged would do. What only gathers others is nobody's to make, and takes no time: it is
     named only where it failed."""
     state, graph = judged.execution.state, judged.judge.graph
-    waves = graph.waves()
+    ordered = _in_order(judged)
+    waves = ordered.waves()
     depth = {a: number for number, wave in enumerate(waves, 1) for a in wave}
     chosen = [a for a in judged.reasons if a in judged.selected and not state.artifacts[a].gathers]
     gathering = dict.fromkeys((a for a in judged.selected if a in graph and graph[a].gathers), FREE)
@@ -234,8 +242,8 @@ def foresee(
         kept=kept,
         hashes={a: content_hash(state.completed[a]) for a in kept if a in state.completed},
         model_distribution=mix,
-        total=_total(graph, {**gathering, **{a: item.estimate for a, item in items.items()}}, at_once),
-        full=_total(graph, {**gathering, **estimates}, at_once),
+        total=_total(ordered, {**gathering, **{a: item.estimate for a, item in items.items()}}, at_once),
+        full=_total(ordered, {**gathering, **estimates}, at_once),
         jobs=at_once,
         previous=previous,
         changes=report_changes(judged.reasons, graph, previous) if ran_before and previous is not None else None,
@@ -249,7 +257,21 @@ def foresee(
         limit=judged.judge.outputs.largest,
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),
         warning=warn_of_age(state, now) if items else "",
+        coming=coming(state, judged.reasons, judged.selected, items),
     )
+
+
+def _in_order(judged: Judged) -> ArtifactGraph:
+    """The graph with all that an artifact waits for as if it required it: units in their order, stages of a file."""
+    graph, shared = judged.judge.graph, judged.judge.shared
+    if not shared.chains and not any(spec.after for spec in graph.artifacts.values()):
+        return graph
+
+    def waiting(spec: ArtifactSpec) -> ArtifactSpec:
+        others = (*spec.after, *shared.after(spec.id), *shared.courtesy(spec.id))
+        return msgspec.structs.replace(spec, requires=tuple(dict.fromkeys((*spec.requires, *others))))
+
+    return ArtifactGraph.over({a: waiting(spec) for a, spec in graph.artifacts.items()})
 
 
 def _needs_a_word(judged: Judged, artifact_id: str) -> bool:

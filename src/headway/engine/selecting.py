@@ -10,6 +10,7 @@ from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made
 from headway.core.nearest import Nearest
 from headway.core.pipelines import units_id
+from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 from headway.engine.result import Options
 from headway.engine.shared import Shared
@@ -26,9 +27,16 @@ def selected_by(state: State, options: Options, shared: Shared | None = None) ->
     graph = ArtifactGraph.over(state.artifacts)
     chains = shared or Shared(graph)
     found = set(graph.below(_named(state, words)))
-    while more := {stage for a in found for stage in chains.after(a)} - found:
+    while more := {other for a in found for other in (*chains.after(a), *_decided_by(graph[a]))} - found:
         found |= set(graph.below(more))
     return found
+
+
+def _decided_by(spec: ArtifactSpec) -> tuple[str, ...]:
+    """What says whether a round was the last, so that something can stand for it; or that there still is a unit."""
+    if spec.gathers == "last":
+        return spec.after
+    return tuple(other for other in spec.after if other == units_id(spec.pipeline))
 
 
 def _named(state: State, words: Sequence[str]) -> list[str]:
@@ -48,27 +56,41 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
 
 def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     """The artifacts that are to be made anew whatever there is."""
-    wanted = set(resolve(state, options.targets, whole=True)) if options.targets else selected
     if options.rerun_all:
         return set(selected)
-    forced = set(resolve(state, options.rerun))
+    forced = set(_with_rounds(state, resolve(state, options.rerun)))
+    wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)
-        start = [a for a in phase if a in wanted] if phase else resolve(state, [word], phases=True)
-        forced |= set(ArtifactGraph.over(state.artifacts).above(start))
+        named = resolve(state, [word], phases=True) if phase is None else phase
+        start = [a for a in named if a in wanted] or (named if phase is None else [])
+        forced |= set(ArtifactGraph.over(state.artifacts).above(_with_rounds(state, start)))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
 
 
-def _phase(state: State, word: str) -> list[str]:
-    """The artifacts of a phase that a word names; an id of that name counts first."""
+def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
+    """These, and with what only stands for a phase of a loop, or of all units, every round of it."""
+    specs = (state.artifacts[a] for a in ids)
+    stand = {(spec.pipeline, spec.phase, spec.unit) for spec in specs if spec.gathers in ("last", "all")}
+    if not stand:
+        return [*ids]
+    phases = {a: (spec.pipeline, spec.phase, spec.unit) for a, spec in state.artifacts.items() if spec.phase}
+    return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
+
+
+def _phase(state: State, word: str) -> list[str] | None:
+    """The artifacts of a phase that a word names, None if it names none; an id of that name counts first.
+
+    There are none while it is open which units there are.
+    """
     named = [p.name for p in state.settings.pipelines if p.phase(word) is not None]
     if word in state.artifacts or not named:
-        return []
+        return None
     if len(named) > 1:
         raise UsageError(
             f"{word} is a phase of several pipelines",
             facts={"pipelines": ", ".join(named)},
-            hint=f"name artifacts: --rerun-from '*/{word}' with targets of one of them",
+            hint=f"headway run {named[0]} --rerun-from '*/{word}'",
             code="phase.which",
         )
     return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]

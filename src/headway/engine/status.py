@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.core.approval import is_open
 from headway.core.freshness import RESTORABLE, root_causes
 from headway.core.gates import missing
+from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, State
 from headway.engine import prompts
+from headway.engine.jobs import effect_question
 from headway.engine.result import Decision, Options
 from headway.engine.session import Judged
 from headway.errors import NotFound
@@ -46,7 +47,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
             a: {
                 "status": status[a],
                 "freshness": "fresh" if judged.reasons[a].fresh else "stale",
-                "reason": judged.reasons[a].to_dict(),
+                "reason": _reason(judged, a, gone),
                 "content_hash": content_hash(state.completed[a]) if a in state.completed else None,
                 "produces": list(spec.produces),
                 "requires": list(spec.requires),
@@ -172,7 +173,8 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
-    if artifact_id in state.failed or artifact_id in blockers:
+    asked = judged.reasons[artifact_id].code not in RESTORABLE and effect_question(state, spec)
+    if artifact_id in state.failed or artifact_id in blockers or asked:
         return _why(blockers.get(artifact_id, artifact_id))
     elsewhere = judged.judge.unusable(artifact_id)
     if elsewhere is not None:
@@ -182,12 +184,12 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
         return ""
     claim = state.claims.get(artifact_id)
     is_held = claim is not None and not (claim.lease and claim.lease < now())
-    return _why(artifact_id) if is_held else f"headway claim {artifact_id}"
+    return _why(artifact_id) if is_held else f"headway claim {as_word(artifact_id)}"
 
 
 def _why(artifact_id: str) -> str:
     """As it is typed: what stands for units has a star in its name."""
-    return f"headway why {shlex.quote(artifact_id)}"
+    return f"headway why {as_word(artifact_id)}"
 
 
 def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
@@ -202,6 +204,14 @@ def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
     }
 
 
+def _reason(judged: Judged, artifact_id: str, gone: Gone) -> dict[str, Any]:
+    """Why it is stale; what somebody has in hand who is gone is not being made."""
+    found, claim = judged.reasons[artifact_id].to_dict(), judged.execution.state.claims.get(artifact_id)
+    if claim is not None and found["code"] == "in_progress" and gone(claim):
+        return {**found, "text": f"{claim.by} began it, and is gone"}
+    return found
+
+
 def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`why --json`."""
     state = judged.execution.state
@@ -211,13 +221,15 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
+    if decide is None and not reason.fresh and reason.code not in RESTORABLE:
+        decide = effect_question(state, state.artifacts[artifact_id])
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
         "status": statuses(state)[artifact_id],
-        "reason": reason.to_dict(),
+        "reason": _reason(judged, artifact_id, gone),
         "root_causes": [
-            {"artifact": root, **judged.reasons[root].to_dict()} for root in roots if not judged.reasons[root].fresh
+            {"artifact": root, **_reason(judged, root, gone)} for root in roots if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
@@ -238,7 +250,18 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         else None,
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
+        "rerun_from": _rerun_from(state, artifact_id) if failure else None,
     }
+
+
+def _rerun_from(state: State, artifact_id: str) -> str | None:
+    """For what follows from others and failed, where to begin anew: the same would come of the same again."""
+    spec = state.artifacts[artifact_id]
+    pipeline = state.settings.pipeline(spec.pipeline)
+    if not spec.gathers or pipeline is None:
+        return None
+    loop = pipeline.loop_around(spec.phase)
+    return f"{spec.unit}/{loop.repeat[0]}" if loop is not None else pipeline.units.source or None
 
 
 def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from headway.core.check import Problem, check_plan
 from headway.core.nearest import Nearest
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
+from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings, Units
 
 
 def plan(*artifacts: ArtifactSpec, **fields: Any) -> PlanSpec:
@@ -148,6 +148,14 @@ def test_a_path_is_produced_or_modified_but_not_both_by_one_artifact() -> None:
     assert codes(spec("A", produces=("x",)), spec("B", "A", modifies=("x",)), spec("C", "A", modifies=("x",))) == []
 
 
+def test_a_part_of_a_folder_that_another_produces_is_not_modified_by_itself() -> None:
+    """The folder is one output: whoever changes something in it changes the folder."""
+    assert said(spec("A", produces=("d/",)), spec("B", "A", modifies=("d/x",))) == [
+        "artifact B modifies d/x, which is a part of d/ of artifact A (a folder is one output: modifies d/)"
+    ]
+    assert said(spec("A", produces=("d/",)), spec("B", "A", modifies=("d/",))) == []
+
+
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "~/x", "", ".", ".git/x", ".headway/x", "a\0b", "out/*.txt"])
 def test_outputs_stay_inside_the_project(path: str) -> None:
     """Produced and modified paths alike."""
@@ -203,6 +211,36 @@ def test_placeholders_are_checked_in_run_and_verify() -> None:
         ("run", "{ouput}"), ("run", "{inputs.X}"), ("run", "{vars.q}"), ("verify", "{output}"),
     ]  # fmt: skip
     assert {p.code for p in problems} == {"plan.placeholder"}
+
+
+def pipeline(phase: Phase, **fields: Any) -> Settings:
+    """The settings of a plan whose one pipeline has this phase."""
+    fields = {"units": Units(names=("a", "b"))} | fields
+    return Settings(pipelines=(Pipeline(name="p", phases=(phase,), **fields),))
+
+
+def test_placeholders_are_checked_in_the_commands_and_paths_of_a_phase() -> None:
+    """What a phase alone has, too; and a path that keeps its braces would be that of every unit."""
+    phase = Phase(id="w", run="{unitt} {promt} {stat}", outputs={"o": "o/{unti}.txt"}, templates={"phase": "{x}.md"})
+    assert said(settings=pipeline(phase)) == [
+        "pipeline p, phase w: in the template {x}.md, {x} is not replaced (a path may have {unit}, {file} and {phase})",
+        "pipeline p, phase w: in its output o, {unti} is not replaced (did you mean {unit}?)",
+        "pipeline p, phase w: in run, {unitt} is not a placeholder (did you mean {unit}?)",
+        "pipeline p, phase w: in run, {promt} is not a placeholder (did you mean {prompt}?)",
+        "pipeline p, phase w: in run, {stat} is not a placeholder (did you mean {state}?)",
+    ]
+
+
+def test_units_cannot_produce_one_path() -> None:
+    """Unless there is one unit only, or they take turns: in their order, or where they hand on the state."""
+    phase = Phase(id="w", run="true", outputs={"o": "o.txt", "s": "state.json"})
+    assert said(settings=pipeline(phase)) == [
+        f"pipeline p, phase w: every unit produces {path} (put {{unit}} into it; if units change one file in turn, "
+        "order: sequential says so)"
+        for path in ("o.txt", "state.json")
+    ]
+    for fields in ({"order": "sequential"}, {"state": "state.json"}, {"units": Units(names=("a",))}):
+        assert said(settings=pipeline(phase, **fields)) == []
 
 
 @pytest.mark.parametrize(

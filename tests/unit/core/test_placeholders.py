@@ -80,6 +80,8 @@ def test_every_other_brace_stays_as_written(command: str) -> None:
         ("{var.x}", "{vars.x}"),
         ("{vars[x]}", "{vars.x}"),
         ("${vars.x}", "{vars.x}"),
+        ("{inputs.X[1]}", "{inputs.X}"),
+        ("{inputs[X].prose}", "{inputs[X]}"),
     ],
 )
 def test_a_near_miss_is_a_fault_that_says_what_was_meant(written: str, meant: str) -> None:
@@ -89,6 +91,25 @@ def test_a_near_miss_is_a_fault_that_says_what_was_meant(written: str, meant: st
     assert fault.text in written
     assert meant in fault.hint
     assert find(f"echo {written}") == [] or written == "{outputs.x}"  # which names an output, where outputs have names
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{unitt}", "{unit}"),
+        ("{unti}", "{unit}"),
+        ("{Unit}", "{unit}"),
+        ("{files}", "{file}"),
+        ("{stat}", "{state}"),
+        ("{promt}", "{prompt}"),
+    ],
+)
+def test_what_only_a_phase_has_can_be_missed_there_alone(written: str, meant: str) -> None:
+    """In the command of any other artifact these braces mean nothing; nor do words that are merely similar."""
+    phase = Offer(outputs=1, inputs=(), variables=(), own=("unit", "file", "state", "prompt"), phase=True)
+    (fault,) = faults(f"echo {written} {{tile}} {{unix}}", phase)
+    assert (fault.text, fault.hint) == (written, f"did you mean {meant}?")
+    assert faults(f"echo {written}", ALL) == []
 
 
 @pytest.mark.parametrize(

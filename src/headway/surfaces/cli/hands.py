@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.freshness import EDITS
+from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.surfaces.cli.receipt import question
 
@@ -26,8 +27,8 @@ def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
     from shlex import quote
 
     if claim.get("over") or claim.get("gone"):
-        return f"headway claim {artifact_id}{where}"
-    return f"headway complete {artifact_id} --by {quote(claim['by'])}{where}"
+        return f"headway claim {as_word(artifact_id)}{where}"
+    return f"headway complete {as_word(artifact_id)} --by {quote(claim['by'])}{where}"
 
 
 def give(lack: Mapping[str, str], where: str) -> str:
@@ -48,10 +49,11 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
-        return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
+        return f"{edited[0]} is yours to decide: headway diff {as_word(edited[0])}{where} shows it. Next: {ways}"
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
-    number = f"{len(open_)} to make at most"
+    grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())
+    number = f"{len(open_)} to make {'so far' if grows else 'at most'}"
     claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
     if any(not in_hand(artifacts[a]) for a in claimed):
         return f"{number}. A run is under way: headway log --follow{where}"
@@ -63,10 +65,10 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         first = claimed[0]
         claim = artifacts[first]["claim"]
         return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
-    if not open_:
+    if not open_ and not command:
         return "Everything is up to date."
     named = "" if " --plan-id " in command else where
-    return f"{number}. Next: {command}{named}"
+    return f"{number + '. ' if open_ else ''}Next: {command}{named}"
 
 
 def in_hand(found: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.core.difference import Changed, PlanDifference
 from headway.core.freshness import ChangeReport, Reason
+from headway.engine.coming import Coming
 from headway.engine.estimates import Estimate, Span
 from headway.engine.formerly import words
 from headway.engine.preview import Item, PlanPreview, Total
@@ -64,6 +65,7 @@ def show_estimates(preview: PlanPreview, screen: Screen) -> None:
     screen.say(screen.style("Estimates", "bold"))
     rows = {
         "Artifacts": _artifacts(preview),
+        "May come": may_come(preview.coming),
         "Waves": f"{waves}, {preview.parallelization_factor:.1f}x parallel" if waves else "",
         "Tiers": ", ".join(f"{number} {tier}" for tier, number in mix.items() if number),
         "Tokens": f"~{total.tokens:,}" if total.tokens else "none: commands and functions use none",
@@ -72,7 +74,7 @@ def show_estimates(preview: PlanPreview, screen: Screen) -> None:
         "Savings": _savings(preview),
     }
     if not makes:
-        rows = {name: rows[name] for name in ("Artifacts", "Savings")}
+        rows = {name: rows[name] for name in ("Artifacts", "May come", "Savings")}
     for name, text in rows.items():
         if text:
             screen.say(f"  {name:<10} {text}")
@@ -93,7 +95,7 @@ def show_known(preview: PlanPreview, screen: Screen) -> None:
 def _artifacts(preview: PlanPreview) -> str:
     """How many come to what, as far as that can be told."""
     words_ = {
-        "make": "to make at most",
+        "make": "to make so far" if preview.coming else "to make at most",
         "restore": "to put back",
         "reuse": "to reuse",
         "ask": "to decide about",
@@ -104,6 +106,21 @@ def _artifacts(preview: PlanPreview) -> str:
     counts = {text: actions.count(action) for action, text in words_.items()}  # type: ignore[arg-type]  # its words
     parts = [f"{number} {text}" for text, number in counts.items() if number] or ["nothing to make"]
     return ", ".join([*parts, f"{len(preview.kept)} up to date"])
+
+
+def may_come(coming: Coming) -> str:
+    """What may be made besides what is in the plan, and how much that can be; nothing where nothing can come."""
+    if not coming:
+        return ""
+    parts = [
+        f"units of {name}, how many is not known (units: {{max: N}} bounds them)"
+        if number is None
+        else f"{number:,} with units of {name}"
+        for name, number in coming.units.items()
+    ]
+    parts += [f"{coming.rounds:,} in further rounds"] if coming.rounds else []
+    most = f"{coming.at_most:,} more at most: " if coming.at_most is not None else ""
+    return f"{most}{', '.join(parts)}; the estimates are without them"
 
 
 def _savings(preview: PlanPreview) -> str:
@@ -158,7 +175,10 @@ def show_analysis(preview: PlanPreview, screen: Screen, *, verbose: bool = False
         screen.say(screen.style(f"  and {len(shown) - 5 * FEW:,} more (--verbose lists them)", "dim"))
     screen.say(screen.style("\nRebuild plan", "bold"))
     screen.say(f"  Skip   {_few(preview.kept)} ({count(len(preview.kept), 'artifact')})")
-    screen.say(f"  Build  {_few(list(preview.items), ' → ')} ({count(len(preview.items), 'artifact')}, at most)")
+    bound = "so far" if preview.coming else "at most"
+    screen.say(f"  Build  {_few(list(preview.items), ' → ')} ({count(len(preview.items), 'artifact')}, {bound})")
+    if preview.coming:
+        screen.say(f"  May come  {may_come(preview.coming)}")
     screen.say(f"  Savings  {_savings(preview)}")
 
 

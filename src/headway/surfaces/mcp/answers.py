@@ -16,9 +16,11 @@ PROBLEMS = 20
 _COMMAND = re.compile(r"headway ([a-z]+)")
 
 
-def answer(document: dict[str, Any]) -> CallToolResult:
-    """What a tool found."""
+def answer(document: dict[str, Any], tools: frozenset[str] = frozenset()) -> CallToolResult:
+    """What a tool found; what is waited for names tools where there are such."""
     plain = msgspec.to_builtins(document)
+    if isinstance(plain.get("waiting"), dict):
+        plain["waiting"] = {name: _as_call(why, tools) for name, why in plain["waiting"].items()}
     text = msgspec.json.encode(plain).decode()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=plain)
 

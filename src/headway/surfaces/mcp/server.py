@@ -120,8 +120,9 @@ def _tool(spec: Spec, names: frozenset[str]) -> Tool:
         seat = _seat_of(room, ctx)
         try:
             if spec.long:
-                return answer(await _long(spec, room.tickets, seat, ctx, given))
-            return answer(await anyio.to_thread.run_sync(functools.partial(spec.call, seat.desk, **given)))
+                return answer(await _long(spec, room.tickets, seat, ctx, given), names)
+            found = await anyio.to_thread.run_sync(functools.partial(spec.call, seat.desk, **given))
+            return answer(found, names)
         except HeadwayError as error:
             return refusal(error, names)
         except Exception as error:  # noqa: BLE001  # the one place where a bug becomes an answer

@@ -59,8 +59,8 @@ def next_(desk: Desk, agent: str = "", plan_id: PlanId = "", cursor: Cursor = ""
 
 
 def claim(desk: Desk, artifact: str = "", agent: str = "", plan_id: PlanId = "") -> Claimed:
-    """Take an artifact in hand: `artifact`, or what is next. Takes over from a holder who is gone; `continues` says
-    whose work and their notes. Then write what it `produces` and call complete."""
+    """Take an artifact in hand: `artifact`, or the next that `run` does not make. Takes over from a holder who is gone;
+    `continues` says whose work and their notes. Then write what it `produces` and call complete."""
     return desk.claim(artifact, plan_id, agent)  # type: ignore[return-value]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.errors import NotFound
 from headway.projections.story import seconds
 from headway.reading import Piece, Reading, Shown
@@ -62,7 +63,8 @@ def _bytes(found: Shown, name: str) -> bytes:
         raise NotFound(
             f"The {name} of {found.attempt.artifact} cannot be shown",
             facts={"path": piece.path, "reason": piece.what},
-            hint=f"headway restore {found.attempt.artifact} --at {found.attempt.seq} brings it back, if it is stored",
+            hint=f"headway restore {as_word(found.attempt.artifact)} --at {found.attempt.seq} "
+            "brings it back, if it is stored",
             code="show.bytes",
         )
     return piece.data
@@ -88,7 +90,9 @@ def _say(found: Shown, screen: Screen, where: str) -> None:
             _say_piece(printed, name, screen)
     if found.others:
         numbers = ", ".join(map(str, found.others[-8:]))
-        screen.say(screen.style(f"earlier: {numbers} (headway show {attempt.artifact} --at SEQ{where})", "dim"))
+        screen.say(
+            screen.style(f"earlier: {numbers} (headway show {as_word(attempt.artifact)} --at SEQ{where})", "dim")
+        )
 
 
 def _say_piece(piece: Piece, name: str, screen: Screen) -> None:

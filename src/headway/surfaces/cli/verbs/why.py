@@ -7,9 +7,11 @@ headway why                 the whole plan: what is unchanged, what changed and 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.surfaces.cli.hands import finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
@@ -54,12 +56,12 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     if found["freshness"] == "fresh":
         if found["status"] == "skipped":
             screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
-            screen.say(f"  headway reset {artifact_id} --reason …{where} has it made after all")
+            screen.say(f"  headway reset {as_word(artifact_id)} --reason …{where} has it made after all")
             return
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
         if accepted := found["accepted"]:
             why = f" ({accepted['reason']})" if accepted["reason"] else ""
-            anew = f"headway run --rerun {artifact_id} --discard-edits{where}"
+            anew = f"headway run --rerun {as_word(artifact_id)} --discard-edits{where}"
             screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
     failed = reason["code"] == "failed"
@@ -95,11 +97,16 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  Next: {give(lacks[0], where)}")
     elif found["decide"]:
         screen.say(f"  {question(Decision(**found['decide']), where)}")
+    elif found["rerun_from"]:
+        anew = f"headway run --rerun-from {shlex.quote(found['rerun_from'])}{where}"
+        screen.say(f"  It follows from what it gathers, and the same would come of it again. Next: {anew}")
     elif not found["cost"]:
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
     else:
         blocker = next(iter(found["blocked_by"]), "")
-        _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
+        _say_cost(
+            found["cost"], artifact_id, screen, f"headway why {as_word(blocker)}{where}" if blocker else "", where
+        )
 
 
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
@@ -125,7 +132,7 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     from headway.engine.preview import Total
     from headway.surfaces.cli.preview import BASIS, spanned, totalled
 
-    command = f"headway run {artifact_id}{where}"
+    command = f"headway run {as_word(artifact_id)}{where}"
     own, basis = cost["own"]["ms"], cost["own"]["basis"]
     guess = "" if basis == "history" else f", {BASIS[basis]}"  # it was never made here: others were
     known = {
@@ -145,9 +152,9 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     elif cost["action"] in ("make", "restore", "reuse"):
         screen.say(f"  Next: {command}")
     elif cost["action"] == "claim":
-        screen.say(f"  Next: headway claim {artifact_id}{where}")
+        screen.say(f"  Next: headway claim {as_word(artifact_id)}{where}")
     elif cost["action"] == "ask":
-        screen.say(f"  Next: headway diff {artifact_id}{where}")
+        screen.say(f"  Next: headway diff {as_word(artifact_id)}{where}")
 
 
 def _few(ids: list[str]) -> str:
