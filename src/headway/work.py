@@ -425,10 +425,13 @@ class Work:
         if spec.produces or spec.modifies:
             try:
                 self.session.accept(plan_id, [artifact_id], reason=why)
-            except HeadwayError:
+            except HeadwayError as refusal:
                 for output in earlier.outputs:
                     outputs.remove(output.path)
                 outputs.restore(kept)
+                refusal.hint = (
+                    f"all is as it was; headway restore {as_word(artifact_id)} --at SEQ brings another one back"
+                )
                 raise
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 

@@ -410,8 +410,9 @@ def test_an_output_that_does_not_stand_its_verify_is_not_half_restored(bench: Be
     bench.makes("a", "new")
     bench.change("a", version="2", verify="grep -q new {output}")
     bench.run()
-    with pytest.raises(UsageError, match="nothing to accept"):
+    with pytest.raises(UsageError, match="cannot be accepted") as refused:
         Work(bench.project).restore("plan", "a")
+    assert refused.value.hint.startswith("all is as it was")
     assert (bench.out("a"), bench.stale()) == ("new", {})
 
 

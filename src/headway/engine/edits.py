@@ -71,7 +71,7 @@ class Edits:
             raise UsageError(
                 f"What is there for {artifact_id} cannot be accepted",
                 facts={"reason": problem},
-                hint=f"correct it, or set it aside: headway run {artifact_id} --discard-edits",
+                hint=f"correct it, or set it aside: headway run {as_word(artifact_id)} --discard-edits",
                 code="accept.verify",
             )
         self._keeper.adopt(artifact_id, why)
