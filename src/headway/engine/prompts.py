@@ -6,7 +6,7 @@ resuming, and work of two prompts would be mixed without a word: so it is asked 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -43,11 +43,14 @@ class Question(NamedTuple):
         shown = ", ".join(self.units[:3]) + (f" and {len(self.units) - 3} more" if len(self.units) > 3 else "")
         units = f" of {len(self.units)} unit{'s' * (len(self.units) > 1)} ({shown})" if self.units else ""
         what = f"{phases}{units}" or ", ".join(self.artifacts[:5])
-        again = f"{self.at_most} artifacts at most, {self.ms / 1000:.1f} s when they were last made"
+        again = f"{self.at_most} artifact{'s' * (self.at_most != 1)} at most, {self.ms / 1000:.1f} s when last made"
         return f"{self.template} {became}. It made {what}. Making again: {again}"
 
 
-FLAGS = ("--resume-allow-prompt-change REASON", "--rerun-from PHASE", "--rerun-all")
+def answers(questions: Sequence[Question]) -> list[str]:
+    """What decides about them. Making anew begins with the first of the phases that they are about."""
+    phase = next((phase for question in questions for phase in question.phases), "PHASE")
+    return ["--resume-allow-prompt-change REASON", f"--rerun-from {phase}", "--rerun-all"]
 
 
 def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[Question]:
@@ -65,8 +68,9 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
 
 def decision(judge: Judge, selected: Collection[str], options: Options) -> Decision | None:
     """The same for whoever only looks: what a run of these would be refused for, and what decides it."""
-    asked = [a for question in asked_about(judge, selected, options) for a in question.artifacts]
-    return Decision("prompt_changed", list(dict.fromkeys(asked)), list(FLAGS)) if asked else None
+    questions = asked_about(judge, selected, options)
+    asked = dict.fromkeys(a for question in questions for a in question.artifacts)
+    return Decision("prompt_changed", list(asked), answers(questions)) if asked else None
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
