@@ -13,9 +13,9 @@ The plan is what the Python code builds, each time it runs; it is saved and judg
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -28,6 +28,7 @@ from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
 from headway.engine.code import is_defined_once, is_typed_again, unwrapped
+from headway.engine.imports import reading, refuse_while_read
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
@@ -277,8 +278,8 @@ class Plan:
 
         `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
         """
-        _refuse_while_read()
-        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        refuse_while_read()
+        asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
         result = self._resting(asked, reporter)
         if result is None:
             work = self._work()
@@ -310,20 +311,20 @@ class Plan:
 
     def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
         """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
-        asked = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
         return self._work().preview(self.meant(), asked)
 
     async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
         """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
         import asyncio
 
-        _refuse_while_read()
+        refuse_while_read()
         loop = asyncio.get_running_loop()
         asked: list[str] = []
         work = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
-        chosen = Options(targets=tuple(targets), jobs=jobs, **{k: _tuple(v) for k, v in options.items()})
+        chosen = Options(targets=tuple(targets), jobs=jobs, **_given(options))
 
         def go() -> RunResult:
             meant = work.taken_in(self.meant(project=work.project))
@@ -442,9 +443,17 @@ def _converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) ->
         raise UsageError(
             f"{what.capitalize()} {name} cannot be read",
             facts={"reason": error},
-            hint="docs/plan-file.md lists the keys",
+            hint=_meant_key(given, kind) or "docs/plan-file.md lists the keys",
             code="plan.key",
-        ) from error
+        ) from None  # it says all that there is to say
+
+
+def _meant_key(given: Mapping[str, Any], kind: type[V]) -> str:
+    """What the first key that there is not was meant to be, as a question; or ""."""
+    from headway.core.nearest import Nearest
+
+    known = kind.__struct_encode_fields__
+    return next((Nearest(known).hint(key) for key in given if key not in known), "")
 
 
 def _check(spec: PlanSpec) -> list[Problem]:
@@ -454,27 +463,34 @@ def _check(spec: PlanSpec) -> list[Problem]:
 
 
 def _source(spec: PlanSpec) -> str:
-    return digest(msgspec.json.encode(spec))
+    try:
+        return digest(msgspec.json.encode(spec))
+    except UnicodeEncodeError as error:
+        raise _unwritable(spec, error) from error
+
+
+def _unwritable(spec: PlanSpec, error: UnicodeEncodeError) -> UsageError:
+    """Whose text cannot be written, and what it is."""
+    name = next((f"Artifact {a.id!a}" for a in spec.artifacts if not _is_text(a)), "The plan")
+    return UsageError(
+        f"{name} holds a text that is none",
+        facts={"text": ascii(error.object[max(error.start - 20, 0) : error.end + 20])},
+        hint="it may be the name of a file that is not UTF-8: rename the file, or leave it out",
+        code="plan.text",
+    )
+
+
+def _is_text(spec: ArtifactSpec) -> bool:
+    try:
+        msgspec.json.encode(spec)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_python(name: str) -> bool:
     """Whether a proposal comes of Python code: whether it was run or read makes no difference to the plan."""
     return name == PROGRAM or name.partition(":")[0].endswith(".py")
-
-
-_READ: ContextVar[str] = ContextVar("read", default="")
-"""The file that is being read to see which plan it builds: then nothing is run, whoever only wants to look."""
-
-
-def _refuse_while_read() -> None:
-    path = _READ.get()
-    if path:
-        raise UsageError(
-            f"{path} runs its plan as soon as it is read",
-            facts={"reason": "headway reads it to see the plan, also where nothing is to be made"},
-            hint='put run() under  if __name__ == "__main__":',
-            code="plan.guard",
-        )
 
 
 def load_plan(reference: str, root: str) -> Plan:
@@ -491,9 +507,9 @@ def load_plan(reference: str, root: str) -> Plan:
     folder = os.path.dirname(full)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    before = _READ.set(path)
     try:
-        found = runpy.run_path(full, run_name=RUN_AS)
+        with reading(path):
+            found = runpy.run_path(full, run_name=RUN_AS)
     except HeadwayError:
         raise
     except (Exception, SystemExit) as error:
@@ -503,8 +519,6 @@ def load_plan(reference: str, root: str) -> Plan:
             hint=f"python {path} shows where",
             code="plan.python",
         ) from error
-    finally:
-        _READ.reset(before)
     plans = {name: value for name, value in found.items() if isinstance(value, Plan)}
     plan = plans.get(wanted or "plan") or (next(iter(plans.values())) if len(plans) == 1 and not wanted else None)
     if plan is None:
@@ -520,8 +534,8 @@ def load_plan(reference: str, root: str) -> Plan:
 
 
 def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[..., Any]:
-    """The function itself, or, where arguments have no JSON form, one that gets them as they were given."""
-    odd = {name: value for name, value in args.items() if not _is_plain(value)}
+    """The function itself, or, where JSON would make something else of arguments, one that gets them as given."""
+    odd = {name: value for name, value in args.items() if not _is_the_same_in_json(value)}
     if not odd:
         return function
     from functools import wraps
@@ -571,10 +585,11 @@ def _size(given: int | str | None) -> int | None:
     return found
 
 
-def _tuple(value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    return tuple(value) if isinstance(value, (list, set)) else value
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as they are kept: of one name, too, a tuple is made."""
+    found = {key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()}
+    named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
+    return {**found, **named}
 
 
 def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -596,8 +611,20 @@ def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _is_the_same_in_json(value: Any) -> bool:
+    """As `_is_plain`, and nothing is lost by it: of a tuple JSON makes a list."""
+    if type(value) is list:
+        return all(map(_is_the_same_in_json, value))
+    if type(value) is dict:
+        return all(type(k) is str and _is_the_same_in_json(v) for k, v in value.items())
+    return type(value) in (type(None), bool, int, float, str) and _is_plain(value)
+
+
 def _is_plain(value: Any) -> bool:
-    if value is None or isinstance(value, (bool, int, float, str)):
+    """Whether JSON has a form for it."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if value is None or isinstance(value, (bool, int, str)):
         return True
     if isinstance(value, (list, tuple)):
         return all(_is_plain(item) for item in value)

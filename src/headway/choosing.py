@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headway.files.planfile import ParsedPlan  # the parser is loaded only where a file is parsed
 
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
+NEARLY = "headway.yml"
 _ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
 
 
@@ -62,7 +63,7 @@ class Chooser:
             raise NotFound(
                 "There is no plan here yet",
                 facts={"project": self.root},
-                hint="headway init writes a plan file; headway plans new FILE saves one",
+                hint=self._overlooked() or "headway init writes a plan file; headway plans new FILE saves one",
                 code="plan.none",
             )
         return recent[0].plan_id
@@ -71,10 +72,12 @@ class Chooser:
         """The saved plan of a goal."""
         found = self.store.find_by_goal(goal)
         if found is None:
+            default = self.find_default_file()
+            other = "write it down in a plan file of its own: headway run --plan FILE"
             raise NotFound(
                 "There is no plan for this goal yet",
-                facts={"goal": goal},
-                hint="write it down in a plan file: headway init, then headway run",
+                facts={"goal": goal} | ({"plan file here": self.shown(default)} if default else {}),
+                hint=other if default else "write it down in a plan file: headway init, then headway run",
                 code="plan.none",
             )
         return found.plan_id
@@ -107,7 +110,7 @@ class Chooser:
             raise NotFound(
                 "There is no headway.yaml here",
                 facts={"project": self.root},
-                hint="headway init writes one",
+                hint=self._overlooked() or "headway init writes one",
                 code="file.none",
             )
         return found
@@ -116,6 +119,11 @@ class Chooser:
         """The same, or None."""
         names = (os.path.join(self.root, name) for name in PLAN_FILES)
         return next((path for path in names if os.path.isfile(path)), None)
+
+    def _overlooked(self) -> str:
+        """What to type where the plan file has nearly the name that it should have; or ""."""
+        is_there = os.path.isfile(os.path.join(self.root, NEARLY))
+        return f"rename {NEARLY} to {PLAN_FILES[0]}, or name it: --plan {NEARLY}" if is_there else ""
 
     def parse(self, data: bytes, name: str) -> ParsedPlan:
         """A plan file, read once however often it is asked about."""

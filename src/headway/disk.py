@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import stat
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol
@@ -115,13 +116,17 @@ LEFTOVER = re.compile(r"(.+)\.(\d+)\.[0-9a-f]{8}\.tmp")
 """What `write_file` calls a file that is not in place yet: which it will be, and whose process writes it."""
 
 
+LONGEST_NAME = 255 - len(".4194304.01234567.tmp")
+"""Of names longer than this, in bytes, no such file could be made."""
+
+
 def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool, temporary: str = "") -> None:
     """Put a whole file in place by one rename: a reader sees the old file or the new one, never half of either.
 
     Who holds a lock may name the `temporary` file, so that a killed process leaves at most one behind.
     """
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if temporary else os.O_EXCL)
-    temporary = temporary or f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    temporary = temporary or f"{_with_room(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     fd = disk.open(temporary, flags)
     try:
         try:
@@ -134,12 +139,21 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
         finally:
             disk.close(fd)
         disk.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         with suppress(OSError):
             disk.remove(temporary)
         raise
     if durable:
         disk.sync_folder(os.path.dirname(path) or ".")
+
+
+def _with_room(path: str) -> str:
+    """A path whose name can be made longer: the name itself, or what stands for it where it is nearly too long."""
+    folder, slash, name = path.rpartition("/")
+    written = os.fsencode(name)
+    return path if len(written) <= LONGEST_NAME else f"{folder}{slash}{zlib.crc32(written):08x}"
 
 
 def is_running(pid: int) -> bool:

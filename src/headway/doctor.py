@@ -12,13 +12,15 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from headway.core.events import Came, EditPreserved, OutputAccepted
-from headway.core.state import Output, Position, State
+from headway.core.ids import as_word
+from headway.core.state import Completion, Output, Position, State
 from headway.disk import REAL, Disk
 from headway.engine.gc import blobs_of
 from headway.errors import DamageError, FormatTooNew, HeadwayError
 from headway.files.identity import NAME as PROJECT_FILE
 from headway.files.identity import read_identity
-from headway.files.outputs import LARGEST
+from headway.files.observe import Observer
+from headway.files.outputs import LARGEST, Outputs
 from headway.ledger import repair
 from headway.ledger.base import Finding
 from headway.ledger.recovery import move_aside, now
@@ -154,12 +156,7 @@ class Doctor:
 
     def _lacks(self, outputs: Iterable[Output]) -> bool:
         """Whether the blobs lack any of these bytes; of a folder also of anything in it."""
-        return any(
-            not self.project.blobs.has(name)
-            for output in outputs
-            if output.size <= LARGEST
-            for name in blobs_of((output,), self.project.blobs)
-        )
+        return any(not self.project.blobs.has(name) for name in blobs_of(outputs, self.project.blobs))
 
     def _lost_edits(self, edits: list[str]) -> Iterator[Finding]:
         if edits:
@@ -190,15 +187,15 @@ class Doctor:
                 edits.append(f"event {record.seq} ({', '.join(output.path for output in event.outputs)})")
         yield from self._lost_edits(edits)
         current = {**state.completed, **state.made}
-        lost = [a for a, done in current.items() if own.get(a) == done.seq and self._lacks(done.outputs)]
+        lost = [a for a, done in current.items() if own.get(a) == done.seq and self._lacks(_stored(done, state))]
         if lost:
-            shown = " ".join(lost[:SHOWN])
+            shown, anew = ", ".join(lost[:SHOWN]), " ".join(map(as_word, lost[:SHOWN]))
             more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
             yield Finding(
                 "blob.missing",
-                f"The outputs of {shown.replace(' ', ', ')}{more} are not among the blobs",
+                f"The outputs of {shown}{more} are not among the blobs",
                 "they cannot be restored from here; what is on disk with their digest still counts",
-                f"put .headway/blobs back from a backup, or headway run --rerun {shown}",
+                f"put .headway/blobs back from a backup, or headway run --rerun {anew}",
             )
 
     def _mend(self, folder: PlanFolder, answer: Answer | None) -> list[str]:
@@ -210,9 +207,23 @@ class Doctor:
             return done  # what could not be mended is found again, and said, by the next look
         if execution is None:
             return done
+        done += self._mend_blobs(execution.state)
         if answer is not None:
             done += self._mend_projections(folder, execution, answer)
         return done
+
+    def _mend_blobs(self, state: State) -> list[str]:
+        """What the blobs lack and what still stands at its path as it was recorded is taken into them once more."""
+        blobs, root = self.project.blobs, self.project.root
+        outputs = Outputs(root, blobs, Observer(root))
+        current = (o for done in (*state.completed.values(), *state.made.values()) for o in _stored(done, state))
+        lost = [o.path for o in current if o.path and not outputs.readable(o) and outputs.stands(o)]
+        if not lost:
+            return []
+        outputs.set_aside(lost)
+        blobs.sync()
+        more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+        return [f"blobs taken from {', '.join(lost[:SHOWN])}{more}: what stands there is what was recorded."]
 
     def _mend_ledger(self, folder: PlanFolder) -> list[str]:
         def rescue() -> tuple[str, State, Position | None] | None:
@@ -261,6 +272,12 @@ class Doctor:
 
     def _set_aside(self, folder: PlanFolder, kind: Kind) -> str:
         return move_aside(self._disk, folder.path, folder.files.path(kind), _label(kind.name))
+
+
+def _stored(done: Completion, state: State) -> Iterator[Output]:
+    """Of what was made, what the blobs should have: larger outputs are hashed only."""
+    limit = LARGEST if state.settings.store_up_to is None else state.settings.store_up_to
+    return (output for output in done.outputs if not output.path or output.size <= limit)
 
 
 def _label(name: str) -> str:

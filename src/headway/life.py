@@ -19,6 +19,7 @@ from headway.core.events import ArtifactReleased, ArtifactStarted
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, Reason
 from headway.core.gates import Missing, checks, missing, outcome, standing
+from headway.core.ids import as_word
 from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Completion, Failure, Output, State, Word
@@ -110,7 +111,7 @@ class Life:
         if reason.fresh:
             raise UsageError(
                 f"Artifact {artifact_id} is up to date",
-                hint=f"headway reset {artifact_id} --reason … has it made again",
+                hint=f"headway reset {as_word(artifact_id)} --reason … has it made again",
                 code="claim.fresh",
             )
         elsewhere = judged.judge.unusable(artifact_id)
@@ -353,7 +354,7 @@ class Life:
             raise UsageError(
                 f"Artifact {artifact_id} has no check {gate}",
                 facts={"its gates": ", ".join(f"{known.name} ({known.kind})" for known in spec.gates) or "none"},
-                hint=f"headway gate {artifact_id} lists them",
+                hint=f"headway gate {as_word(artifact_id)} lists them",
                 code="gate.unknown",
             )
         self._refuse_strange_bytes(judged, artifact_id)
@@ -372,7 +373,7 @@ class Life:
                 raise UsageError(
                     f"Artifact {artifact_id} has no approval gate",
                     facts={"its gates": ", ".join(gate.name for gate in state.artifacts[artifact_id].gates) or "none"},
-                    hint=f"headway gate {artifact_id} NAME {verdict.lower()} --by NAME",
+                    hint=f"headway gate {as_word(artifact_id)} NAME {verdict.lower()} --by NAME",
                     code="gate.unknown",
                 )
             found += [self.verdict(plan_id, artifact_id, gate.name, verdict, text=text) for gate in gates]
@@ -421,7 +422,7 @@ class Life:
         ended = self._ended(state.plan_id, artifact_id)
         until = f" until {claim.lease}" if claim is not None and claim.lease else ""
         if claim is None:
-            hint = f"headway claim {artifact_id}{self._as_me}"
+            hint = f"headway claim {as_word(artifact_id)}{self._as_me}"
         elif ended:
             hint = "it is theirs now: headway next has other work"
         else:
@@ -456,8 +457,8 @@ class Life:
 
     def _mended(self, artifact_id: str) -> str:
         return (
-            f"mend it, then headway complete {artifact_id}{self._as_me}; "
-            f"or headway fail {artifact_id}{self._as_me} --error TEXT"
+            f"mend it, then headway complete {as_word(artifact_id)}{self._as_me}; "
+            f"or headway fail {as_word(artifact_id)}{self._as_me} --error TEXT"
         )
 
     def _finished(self, plan_id: str, artifact_id: str) -> Finished:
@@ -467,7 +468,7 @@ class Life:
         if done is None:
             raise NotFound(
                 f"Artifact {artifact_id} was taken back meanwhile",
-                hint=f"headway why {artifact_id}",
+                hint=f"headway why {as_word(artifact_id)}",
                 code="artifact.gone",
             )
         return Finished(artifact_id, recorded_status(state, artifact_id), done, missing(state, artifact_id))
@@ -481,7 +482,7 @@ class Life:
             raise UsageError(
                 f"Artifact {spec.id} is not all there",
                 facts={"missing": ", ".join(absent)},
-                hint=f"write it, then headway complete {spec.id}{self._as_me}",
+                hint=f"write it, then headway complete {as_word(spec.id)}{self._as_me}",
                 code="output.missing",
             )
         return outputs.capture((*spec.produces, *spec.modifies))
@@ -518,7 +519,7 @@ class Life:
             if output.path and judged.judge.observer.look(output.path.rstrip("/")).digest != output.digest:
                 raise UsageError(
                     f"{output.path} is not what was recorded of {artifact_id}",
-                    hint=f"headway why {artifact_id}",
+                    hint=f"headway why {as_word(artifact_id)}",
                     code="gate.bytes",
                 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from headway.core.events import ArtifactCompleted, ArtifactFailed, EditPreserved, OutputAccepted, Record
+from headway.core.ids import as_word
 from headway.core.state import Output
 from headway.errors import BlobDamaged, NotFound, UsageError
 from headway.files.blobs import Blobs
@@ -143,7 +144,7 @@ class Reading:
         if not attempts:
             raise NotFound(
                 f"Nothing was ever made of {artifact_id}" + (f" up to event {at}" if at else ""),
-                hint=f"headway why {artifact_id}",
+                hint=f"headway why {as_word(artifact_id)}",
                 code="attempt.none",
             )
         attempt = attempts[-1]
@@ -166,7 +167,9 @@ class Reading:
         known = [a for a in ever if to is None or a.seq <= to]
         if not known:
             raise NotFound(
-                f"There is no earlier output of {artifact_id}", hint=f"headway show {artifact_id}", code="diff.none"
+                f"There is no earlier output of {artifact_id}",
+                hint=f"headway show {as_word(artifact_id)}",
+                code="diff.none",
             )
         newest = next((a for a in reversed(known) if a.how != ASIDE), known[-1]).outputs
         now = newest if to is not None else self._on_disk(newest)
@@ -189,7 +192,7 @@ class Reading:
         raise NotFound(
             f"There is no output of {artifact_id} as of event {at}",
             facts={"recorded at": ", ".join(f"event {attempt.seq}" for attempt in known[-5:])},
-            hint=f"headway log shows what was made, and when; headway diff {artifact_id} --at SEQ",
+            hint=f"headway log shows what was made, and when; headway diff {as_word(artifact_id)} --at SEQ",
             code="diff.none",
         )
 

@@ -14,12 +14,13 @@ import msgspec
 
 from headway.core.codec import digest
 from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
-from headway.core.events import ArtifactCompleted, ArtifactRemoved, EditPreserved, OutputAccepted
+from headway.core.events import ArtifactCompleted, ArtifactReleased, ArtifactRemoved, EditPreserved, OutputAccepted
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
 from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
-from headway.engine.gc import free_space, left_files
+from headway.engine.gc import free_space, left_files, sweep
 from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
@@ -287,17 +288,17 @@ class Work:
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
+        cut_off = document["reason"]["code"] == "interrupted"
+        document["released"] = self._released(meant.plan_id, artifact_id, at) if cut_off else None
         return document
 
     def _cost(self, meant: Meant, judged: Judged, artifact_id: str) -> dict[str, Any] | None:
         """What making it takes, alone and with everything before and behind it that is stale: at most."""
-        if judged.reasons[artifact_id].fresh:
-            return None
         graph = judged.judge.graph
+        if judged.reasons[artifact_id].fresh or graph[artifact_id].gathers:  # it follows from what it gathers
+            return None
         around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
-        if artifact_id not in preview.items:  # it follows from what it gathers
-            return None
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,
@@ -305,6 +306,13 @@ class Work:
             **preview.total._asdict(),
             "ms": preview.total.ms._asdict(),
         }
+
+    def _released(self, plan_id: str, artifact_id: str, at: int | None) -> str | None:
+        """Why it was last given back without an end: it asked to be tried later, say."""
+        for record in reversed(list(self.project.log(plan_id, last=at))):
+            if isinstance(record.event, ArtifactReleased) and artifact_id in record.event.ids:
+                return record.event.reason
+        return None
 
     def _printed(self, failure: Failure) -> str:
         """The last lines that a failed attempt printed."""
@@ -321,7 +329,9 @@ class Work:
         return self.session.accept(plan_id, words, everything=everything, reason=reason)
 
     def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
-        """Free the space of blobs that nothing needs any more."""
+        """Free the space of blobs that nothing needs any more, and of files that killed processes left half-written."""
+        if not dry_run:
+            sweep(self.project.home)
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self, plan_id: str = "") -> list[str]:
@@ -397,11 +407,11 @@ class Work:
         if not all(outputs.readable(output) for output in earlier.outputs):
             raise BlobDamaged(
                 f"The bytes of {artifact_id} at event {earlier.seq} are not here any more",
-                hint=f"headway run --rerun {artifact_id} makes it anew",
+                hint=f"headway run --rerun {as_word(artifact_id)} makes it anew",
                 code="blob.missing",
             )
         with self.project.folder(plan_id).writing() as writer:
-            kept = outputs.capture(o.path for o in earlier.outputs if o.path)
+            kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
             unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
@@ -413,7 +423,13 @@ class Work:
                 command = AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why)
                 writer.execute(command, by=self.project.by)
         if spec.produces or spec.modifies:
-            self.session.accept(plan_id, [artifact_id], reason=why)
+            try:
+                self.session.accept(plan_id, [artifact_id], reason=why)
+            except HeadwayError:
+                for output in earlier.outputs:
+                    outputs.remove(output.path)
+                outputs.restore(kept)
+                raise
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:

@@ -165,7 +165,7 @@ class Book(Workshop):
     def outline(self, units: int | list[Any]) -> None:
         """What the outline will say."""
         names = [f"s{n}" for n in range(1, units + 1)] if isinstance(units, int) else units
-        scenes = [{"id": name, "title": f"Scene {name}"} for name in names]
+        scenes = [n if isinstance(n, dict) else {"id": n, "title": f"Scene {n}"} for n in names]
         (self.root / "idea.json").write_text(json.dumps({"scenes": scenes}))
 
     def needs(self, **rounds: int) -> None:

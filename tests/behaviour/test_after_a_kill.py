@@ -124,3 +124,97 @@ def test_somebody_elses_run_is_shown_as_under_way(tmp_path: Path, monkeypatch: p
         run.send_signal(signal.SIGTERM)
         assert run.wait(30) == 130
     assert headway("status").returncode == 0
+
+
+def run_and_kill(root: Path, when: str) -> None:
+    """Run the plan in this folder, and kill it as soon as a file is there."""
+    run = subprocess.Popen([*HEADWAY, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for((root / when).exists)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+
+
+IN_PLACE = """\
+id: shared
+goal: Change in place
+artifacts:
+  one: {modifies: f.txt, run: "echo one >> f.txt"}
+  slow: {requires: [one], produces: slow.txt, run: "cat f.txt > {output}; test -e go || sleep 30"}
+  two: {requires: [slow], modifies: f.txt, run: "test -e go || { echo half >> f.txt; sleep 30; }; echo two >> f.txt"}
+"""
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in which a file is changed in place by two artifacts, and read between them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.txt").write_text("base\n")
+    (tmp_path / "headway.yaml").write_text(IN_PLACE)
+    return tmp_path
+
+
+def test_what_somebody_writes_after_it_to_a_file_that_nobody_was_at_is_asked_about(shared: Path) -> None:
+    """What the dead run had yet to begin has left nothing anywhere, so these bytes are not its own."""
+    run_and_kill(shared, "slow.txt")
+    (shared / "f.txt").write_text("MINE\n")
+    (shared / "go").touch()
+    done = headway("run")
+    assert (done.returncode, (shared / "f.txt").read_text()) == (3, "MINE\n")
+    assert headway("run", "--discard-edits").returncode == 0
+    assert (shared / "f.txt").read_text() == "base\none\ntwo\n"
+    assert headway("restore", "one").returncode == 0
+    assert (shared / "f.txt").read_text() == "MINE\n"
+
+
+def test_what_stands_in_a_file_that_it_was_changing_is_kept_and_the_run_says_so(shared: Path) -> None:
+    """Nobody can tell whose bytes these are: they are not lost, and there is a command that brings them back."""
+    (shared / "headway.yaml").write_text(
+        IN_PLACE.replace("test -e go || sleep 30;", "")
+        .replace("echo half", "touch at-it; echo half")
+        .replace("; test -e go || sleep 30", "")
+    )
+    run_and_kill(shared, "at-it")
+    (shared / "f.txt").write_text("MINE\n")
+    (shared / "go").touch()
+    done = headway("run")
+    assert (done.returncode, (shared / "f.txt").read_text()) == (0, "base\none\ntwo\n")
+    assert "headway restore" in done.stdout
+    assert headway("restore", "two").returncode == 0
+    assert (shared / "f.txt").read_text() == "MINE\n"
+
+
+def test_an_output_that_it_had_yet_to_begin_is_as_much_an_edit_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was announced as stale, and no more than that: somebody wrote there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.txt").write_text("1")
+    (tmp_path / "headway.yaml").write_text(
+        "id: two\ngoal: Two\nartifacts:\n"
+        '  x: {sources: [s.txt], produces: x.txt, run: "cat s.txt > {output}; test -e go || sleep 30"}\n'
+        '  y: {requires: [x], produces: y.txt, run: "cat {inputs.x} > {output}"}\n'
+    )
+    (tmp_path / "go").touch()
+    assert headway("run").returncode == 0
+    (tmp_path / "go").unlink()
+    (tmp_path / "s.txt").write_text("2")
+    run = subprocess.Popen([*HEADWAY, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (tmp_path / "x.txt").read_text() == "2")
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    (tmp_path / "y.txt").write_text("MINE")
+    (tmp_path / "go").touch()
+    assert "y.txt" in headway("status").stdout
+    done = headway("run")
+    assert (done.returncode, (tmp_path / "y.txt").read_text()) == (3, "MINE")
+
+
+def test_what_stands_where_it_was_writing_is_kept_and_the_run_says_so(killed: Path) -> None:
+    """It may be half of what it wrote, or somebody's: it is put aside, not asked about."""
+    (killed / "slow.txt").write_text("MINE")
+    quick(killed)
+    done = headway("run")
+    assert (done.returncode, (killed / "slow.txt").read_text()) == (0, "whole\n")
+    assert "What stood at slow.txt is kept: headway restore slow" in done.stdout
+    assert headway("restore", "slow").returncode == 0
+    assert (killed / "slow.txt").read_text() == "MINE"

@@ -13,6 +13,7 @@ from headway.core import codec
 from headway.doctor import Diagnosis, Doctor
 from headway.errors import HeadwayError, NotFound, PlanConflict
 from headway.project import Project
+from tests.bench import Bench
 from tests.workshop import Workshop
 
 
@@ -306,6 +307,44 @@ def test_what_lost_blobs_cost_is_named(shop: Workshop) -> None:
     assert "--take" in proposal.repair
     assert "The outputs of model are not among the blobs" in outputs.message
     assert "headway run --rerun model" in outputs.repair
+
+
+@pytest.mark.parametrize("harm", ["lost", "damaged"])
+@pytest.mark.parametrize("produces", ["out/a.txt", "out/"])
+def test_blobs_are_taken_from_outputs_that_stand(tmp_path: Path, produces: str, harm: str) -> None:
+    """They have the digests that were recorded, so nothing is lost; what was edited gives nothing back."""
+    bench = Bench(tmp_path / "project")
+    bench.plan(a={"run": "echo all of it > out/a.txt", "produces": produces}, b={"run": "echo b > {output}"})
+    bench.change("b", produces=["b.txt"])
+    bench.run()
+    if harm == "damaged":
+        bench.ruin(b"all of it")
+        bench.ruin(b"b\n")
+    else:
+        for pack in (tmp_path / "project/.headway/blobs").glob("*.pack"):
+            pack.unlink()
+    bench.write("b.txt", "mine")
+    (done,) = [line for line in Doctor(bench.project).repair() if "blobs" in line]
+    assert done == f"plan: blobs taken from {produces}: what stands there is what was recorded."
+    bench.delete("out")
+    assert bench.run("a").log == ["restored a"]
+    assert bench.read("out/a.txt") == "all of it\n"
+    assert [d.finding.message for d in Doctor(bench.project).examine() if "output" in d.finding.message] == (
+        ["The outputs of b are not among the blobs"] if harm == "lost" else []
+    )
+
+
+def test_what_was_too_large_to_store_is_not_missed(tmp_path: Path) -> None:
+    """By the plan's own word; a person's edit is stored however large it is, and missed."""
+    bench = Bench(tmp_path / "project")
+    bench.plan(a={"run": "echo more than ten bytes > {output}"})
+    bench.settings(store_up_to=10)
+    bench.run()
+    assert Doctor(bench.project).examine() == []
+    bench.edit("a", "an edit of more than ten bytes")
+    bench.run(on_edit="discard")
+    bench.ruin(b"an edit of more than ten bytes")
+    assert [d.finding.code for d in Doctor(bench.project).examine()] == ["blob.damaged"]
 
 
 def test_drift_is_decided_with_a_repair_only(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:

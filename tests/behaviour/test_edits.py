@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,25 @@ import pytest
 
 from headway.core.events import ArtifactFailed, EditPreserved
 from headway.doctor import Doctor
+from headway.engine.recipes.function import Context
 from headway.errors import UsageError
 from headway.files import observe
 from headway.work import Work
 from tests.bench import Bench
+from tests.workshop import Workshop
+
+POLISHED = """\
+id: p
+goal: g
+pipelines:
+  essay:
+    units: [a, b]
+    state: state.txt
+    phases:
+      write: {run: "echo draft > {outputs.o}", outputs: {o: 'o/{unit}.txt'}}
+      polish: {run: "echo polished >> {outputs.o}", outputs: {o: 'o/{unit}.txt'}}
+      apply: {run: "echo {unit} >> {state}", outputs: {s: state.txt}}
+"""
 
 
 @pytest.fixture
@@ -29,6 +45,22 @@ def preserved(bench: Bench) -> list[bytes]:
     """The bytes that were kept before something could touch them."""
     events = [record.event for record in bench.events("edit_preserved")]
     return [bench.blob(o.digest) for event in events if isinstance(event, EditPreserved) for o in event.outputs]
+
+
+def test_what_somebody_writes_between_two_tries_is_kept(bench: Bench) -> None:
+    """The next try begins with nothing of the one that failed; what is not of that one is somebody's."""
+    bench.plan(a={"retry": {"attempts": 3, "backoff": 0.5}})
+
+    def make(ctx: Context) -> str:
+        if len(bench.calls) == 1:
+            ctx.output.write_text("half")
+            threading.Timer(0.1, lambda: bench.edit("a", "mine")).start()
+            raise ConnectionError
+        return "done"
+
+    bench.makes("a", make)
+    assert bench.run().log == ["made a"]
+    assert (bench.out("a"), preserved(bench)) == ("done", [b"mine"])
 
 
 # Asking.
@@ -177,6 +209,60 @@ def test_only_what_is_there_can_be_accepted(bench: Bench) -> None:
         bench.accept()
 
 
+def test_a_path_that_several_change_names_whoever_left_it_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An edit is asked about there, set aside there, and brought back from there; a run makes the file to its end."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(POLISHED)
+    shop.run(capsys, "run", "o/a.txt")
+    file = tmp_path / "o/a.txt"
+    assert file.read_text() == "draft\npolished\n"
+    shop.run(capsys, "run")
+    file.write_text("mine\n")
+    assert shop.run(capsys, "why", "o/a.txt").out.startswith("a/polish is complete and stale: o/a.txt was edited")
+    shop.run(capsys, "run", "--discard-edits")
+    assert file.read_text() == "draft\npolished\n"
+    assert "Restored and accepted a/polish" in shop.run(capsys, "restore", "o/a.txt").out
+    assert file.read_text() == "mine\n"
+    assert shop.run(capsys, "why", "state.txt").out.startswith("b/apply is complete")
+
+
+def test_a_path_of_which_only_the_first_stage_was_made_names_that_stage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is there is its work."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(POLISHED)
+    shop.run(capsys, "run", "a/write")
+    assert shop.run(capsys, "why", "o/a.txt").out == "a/write is complete and up to date.\n"
+
+
+def test_of_several_all_are_accepted_or_none(made: Bench) -> None:
+    """Whoever reads that one of them cannot be accepted would not know of the others."""
+    for name in "ab":
+        made.edit(name, "mine")
+    (made.root / "out/d.txt").unlink()
+    with pytest.raises(UsageError) as refused:
+        made.accept("a", "b", "d")
+    assert refused.value.facts == {"reason": "out/d.txt is missing"}
+    assert made.events("output_accepted") == []
+
+
+def test_what_was_accepted_before_a_check_refused_is_told(made: Bench) -> None:
+    """A check may read what was accepted before it, so they are accepted in turn; the way out is named."""
+    made.change("d", verify="grep -q good {output}")
+    made.makes("d", "good")
+    made.run()
+    made.edit("a", "mine")
+    made.edit("d", "bad")
+    with pytest.raises(UsageError) as refused:
+        made.accept("a", "d")
+    assert refused.value.facts["accepted before it"] == "a"
+    assert refused.value.hint.endswith("headway run d --discard-edits")
+    assert "restored d" in made.run(on_edit="discard").log
+
+
 def test_adopted_bytes_are_verified(made: Bench) -> None:
     """`verify` applies to them as to any others: what it refuses stays a question."""
     made.change("d", verify="grep -q good {output}")
@@ -292,6 +378,53 @@ def test_a_discarded_pipe_is_nothing_that_blobs_could_lack(bench: Bench, produce
     if produces.endswith("/"):
         Work(bench.project).restore("plan", "a")
         assert bench.path("out/a/words").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("produces", "edit"), [("t/", "file"), ("t/", "link"), ("t", "folder"), ("t", "link out")])
+def test_what_cannot_be_an_output_is_not_half_restored(bench: Bench, produces: str, edit: str) -> None:
+    """It was set aside as it was; as long as it cannot be accepted, what stands there stays."""
+    bench.plan(a={"run": f"echo a > {produces}{'x' if produces.endswith('/') else ''}", "produces": [produces]})
+    bench.run()
+    bench.delete("t")
+    if edit == "file":
+        bench.write("t", "mine")
+    elif edit == "folder":
+        bench.write("t/y", "mine")
+    else:
+        bench.path("t").symlink_to("/" if edit == "link out" else "out")
+    bench.run(on_edit="discard")
+    before = bench.project.store.folder("plan").load()
+    with pytest.raises(UsageError):
+        Work(bench.project).restore("plan", "a")
+    assert bench.read("t/x" if produces == "t/" else "t") == "a\n"
+    assert bench.stale() == {}
+    assert before is not None
+    assert bench.state().completed == before.state.completed
+
+
+def test_an_output_that_does_not_stand_its_verify_is_not_half_restored(bench: Bench) -> None:
+    """What is there stays there."""
+    bench.plan("a")
+    bench.makes("a", "old")
+    bench.run()
+    bench.makes("a", "new")
+    bench.change("a", version="2", verify="grep -q new {output}")
+    bench.run()
+    with pytest.raises(UsageError, match="nothing to accept"):
+        Work(bench.project).restore("plan", "a")
+    assert (bench.out("a"), bench.stale()) == ("new", {})
+
+
+def test_a_link_out_of_the_project_gives_way_to_what_is_restored(bench: Bench, tmp_path: Path) -> None:
+    """It is kept, and what it leads to is not touched."""
+    bench.plan("a")
+    bench.run()
+    (tmp_path / "theirs").write_text("theirs")
+    bench.delete("out/a.txt")
+    bench.path("out/a.txt").symlink_to(tmp_path / "theirs")
+    Work(bench.project).restore("plan", "a")
+    assert (bench.out("a"), bench.stale()) == ("a()", {})
+    assert (tmp_path / "theirs").read_text() == "theirs"
 
 
 def test_bytes_that_were_once_preserved_are_named(made: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,18 @@ def test_it_is_tried_as_often_as_it_says(bench: Bench) -> None:
     bench.settings(retry={"attempts": 3, "backoff": 0.001})
     assert bench.run().log == ["made a"]
     assert bench.read("tries") == "x\nx\nx\n"
+
+
+def test_a_run_that_is_stopped_between_two_tries_begins_no_other(bench: Bench) -> None:
+    """The failure that there was is what is told."""
+    bench.plan(a={"retry": {"attempts": 3, "backoff": 60}})
+
+    def fail() -> str:
+        raise ConnectionError("the server did not answer")
+
+    bench.makes("a", fail)
+    ran = bench.run(stop=lambda: "interrupted" if bench.calls else "")
+    assert (bench.calls, list(ran.result.failed), ran.code) == (["a"], ["a"], 130)
 
 
 def test_when_all_tries_fail_the_last_error_counts(bench: Bench) -> None:
@@ -165,6 +178,14 @@ def test_verify_has_the_last_word(bench: Bench) -> None:
     bench.change("a", run="echo good > {output}")
     assert bench.run().result.made == ["a", "b"]
     assert bench.state().completed["a"].verified
+
+
+@pytest.mark.parametrize("produces", ["out/a.txt", "out/"])
+def test_a_verify_that_takes_the_output_away_fails_it(bench: Bench, produces: str) -> None:
+    """What is not there was not made."""
+    bench.plan(a={"run": "echo a > out/a.txt", "produces": produces, "verify": "rm out/a.txt"})
+    ran = bench.run()
+    assert ran.result.failed == {"a": f"Its verify took {produces} away"}
 
 
 @pytest.mark.parametrize(
@@ -308,6 +329,21 @@ def test_whatever_a_function_raises_is_its_failure(bench: Bench, error: BaseExce
     assert b"Traceback" in bench.blob(bench.state().failed["a"].stderr)
 
 
+def test_an_error_that_cannot_be_told_is_its_failure_all_the_same(bench: Bench) -> None:
+    """By its name."""
+
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def fail() -> None:
+        raise Speechless
+
+    bench.plan("a")
+    bench.makes("a", fail)
+    assert bench.run().result.failed["a"].startswith("Speechless: (no words: ValueError)")
+
+
 def test_a_function_that_ends_the_process_loses_nothing_else(tmp_path: Path) -> None:
     """What was made before stays made, and the next run goes on."""
     (tmp_path / "tasks.py").write_text(
@@ -378,6 +414,53 @@ def test_a_folder_below_a_link_out_of_the_project_fails_its_artifact_alone(bench
     assert ran.result.failed["a"].startswith("link/t/ is outside the project")
     assert ran.result.made == ["b"]
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_nothing_below_a_link_out_of_the_project_is_taken_away(bench: Bench, tmp_path: Path) -> None:
+    """What stands there is somebody else's, whatever is said about edits and whatever is to be made."""
+    bench.plan("a; b")
+    bench.run()
+    bench.path("out").rename(tmp_path / "outside")
+    bench.path("out").symlink_to(tmp_path / "outside")
+    bench.edit("a", "theirs")
+    bench.delete("out/b.txt")
+    ran = bench.run(on_edit="discard")
+    assert {name: error.partition(";")[0] for name, error in ran.result.failed.items()} == {
+        "a": "out/a.txt is outside the project",
+        "b": "out/b.txt is outside the project",
+    }
+    assert {path.name: path.read_text() for path in (tmp_path / "outside").iterdir()} == {"a.txt": "theirs"}
+
+
+def test_what_cannot_be_put_back_fails_alone(bench: Bench) -> None:
+    """The others are made, and once there is room for it again it is put back; nothing runs for it."""
+    bench.plan("a -> b; c", a={"produces": ["deep/a.txt"]})
+    bench.run()
+    bench.delete("deep")
+    bench.write("deep", "a file where a folder was")
+    bench.change("c", version="2")
+    ran = bench.run()
+    assert (ran.did, ran.code) == ({"failed a", "made c"}, 1)
+    assert ran.result.failed["a"].startswith("File exists: ")
+    assert bench.read("deep") == "a file where a folder was"
+    bench.delete("deep")
+    assert bench.run().log == ["restored a"]
+
+
+def test_what_cannot_be_cleared_away_fails_its_artifact_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that may not be emptied, say."""
+    bench.plan("a; b", a={"run": "echo a > {output}a", "produces": ["t/"]})
+    bench.run()
+    bench.change("a", run="echo b > {output}b")
+    bench.change("b", version="2")
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    ran = bench.run()
+    assert ran.did == {"failed a", "made b"}
+    assert ran.result.failed["a"].startswith("Operation not permitted: ")
 
 
 def test_a_source_that_cannot_be_read_fails_its_artifact(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -591,18 +674,35 @@ def test_a_disk_without_room_for_the_ledger_ends_the_run(tmp_path: Path, writes:
     assert bench.stale() == {}
 
 
+class Full(RealDisk):
+    """A disk that takes nothing more."""
+
+    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the path."""
-    from headway.files.outputs import Outputs
-
-    def place(self: Outputs, path: str, data: bytes, *, free: bool = False) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", path)
-
+    """The error names the path, whether there was something in its place or not."""
     bench.plan("a -> b")
-    with monkeypatch.context() as patched:
-        patched.setattr(Outputs, "_place", place)
-        assert bench.run().result.failed == {"a": "No space left on device: out/a.txt"}
-    assert bench.run().result.made == ["a", "b"]
+    for again in ([], ["a"]):
+        with monkeypatch.context() as patched:
+            patched.setattr("headway.files.outputs.REAL", Full())
+            ran = bench.run(rerun=again)
+        assert ran.result.failed == {"a": f"No space left on device: {bench.path('out/a.txt')}"}
+        assert "a" in bench.run().result.made
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "ä" * 127])
+def test_an_output_of_the_longest_name_is_replaced_and_put_back(bench: Bench, name: str) -> None:
+    """Although there is no longer name for what is put in its place."""
+    bench.plan(a={"produces": [name]})
+    bench.run()
+    bench.change("a", version="2")
+    bench.makes("a", "new")
+    assert bench.run().log == ["made a"]
+    bench.write(name, "mine")
+    assert bench.run(on_edit="discard").log == ["restored a"]
+    assert (bench.read(name), len(list(bench.root.glob("*.tmp")))) == ("new", 0)
 
 
 def test_commands_get_no_terminal_and_a_clean_environment(bench: Bench) -> None:

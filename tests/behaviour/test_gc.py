@@ -99,6 +99,22 @@ def test_what_a_killed_writer_left_half_written_goes(root: Path) -> None:
     assert [path.name for path in large.parent.iterdir()] == [large.name]
 
 
+@pytest.mark.parametrize("name", ["texts/0123.{}.0123abcd.tmp", "stamps/words.{}.tmp", "project.json.{}.0123abcd.tmp"])
+def test_what_a_killed_process_did_not_put_in_place_goes(root: Path, name: str) -> None:
+    """Wherever among the project's own files; not what a process that is alive is about to."""
+    made("a")
+    home = root / ".headway"
+    half, whole = home / name.format(4194305), home / name.format(os.getpid())
+    for path in (half, whole):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half of it")
+    before = {*home.rglob("*")}
+    Work(Project(root)).free_space(keep_days=30, dry_run=True)
+    assert {*home.rglob("*")} == before
+    Work(Project(root)).free_space(keep_days=30)
+    assert before - {*home.rglob("*")} == {half}
+
+
 def test_a_damaged_ledger_stops_it(root: Path) -> None:
     """Nobody knows what an unreadable ledger names."""
     made("a")

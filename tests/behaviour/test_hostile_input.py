@@ -21,17 +21,90 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("place", ["{vars.x}", '"{vars.x}"', "'{vars.x}'", '"<{vars.x}>"', "'<'{vars.x}'>'"])
+PLACES = {
+    "bare": "printf %s {vars.x}",
+    "double": 'printf %s "{vars.x}"',
+    "single": "printf %s '{vars.x}'",
+    "within double": 'printf %s "<{vars.x}>"',
+    "between single": "printf %s '<'{vars.x}'>'",
+    "escaped": "printf %s \\{vars.x}",
+    "escaped in double": 'printf %s "\\{vars.x}"',
+    "substitution": 'printf %s "$(printf %s {vars.x})"',
+    "deep": 'printf %s "$(printf %s "$(printf %s \'{vars.x}\')")"',
+    "backticks": 'printf %s "`printf %s {vars.x}`"',
+    "quoted in backticks": "printf %s \"`printf %s '{vars.x}'`\"",
+    "after a comment": "# it's so\nprintf %s {vars.x}",
+    "after a number": "printf '' $((1<<2)) ${#HOME} $#; printf %s {vars.x}",
+    "after a here-document": "cat <<END\nit's so\nEND\nprintf %s {vars.x}",
+    "here-document": "cat <<END\nit's \\\\ {vars.x}\nEND",
+    "quoted here-document": "cat <<'END'\nit's {vars.x}\nEND",
+    "second here-document": "cat <<A; cat <<-B\nit's\nA\n\t{vars.x}\n\tB",
+    "in a here-document": "cat <<END\n$(printf %s {vars.x})\nEND",
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
 @pytest.mark.parametrize(
-    "value", ["a b", "'; touch INJECTED; '", '"; touch INJECTED; "', "$(touch INJECTED)", "`touch INJECTED`"]
+    "value",
+    [
+        "a b",
+        "'; touch INJECTED; '",
+        '"; touch INJECTED; "',
+        "$(touch INJECTED)",
+        "`touch INJECTED`",
+        "\\; touch INJECTED",
+    ],
 )
 def test_a_value_is_a_word_wherever_its_placeholder_stands(place: str, value: str) -> None:
-    """Bare, in single or in double quotes: what is substituted is text and never shell."""
+    """Bare, in quotes, in a command within the command, in a here-document: it is text and never shell."""
     plan = Plan("Quote", id="quote", vars={"x": value})
-    plan.add("a", produces="a.txt", run=f"printf %s {place} > {{output}}")
+    plan.add("a", produces="a.txt", run=f"{{ {place}\n}} > {{output}}")
     plan.run()
     assert value in Path("a.txt").read_text()
     assert not Path("INJECTED").exists()
+
+
+def test_a_value_in_a_comment_does_not_end_it() -> None:
+    """Whatever lines it has."""
+    plan = Plan("Quote", id="quote", vars={"x": "one\ntouch INJECTED"})
+    plan.add("a", run="echo a # {vars.x}\necho b")
+    assert plan.run()["a"].text() == "a\nb\n"
+    assert not Path("INJECTED").exists()
+
+
+def test_a_value_does_not_end_the_here_document_that_it_stands_in() -> None:
+    """It cannot be written there otherwise, so this is said."""
+    plan = Plan("Quote", id="quote", vars={"x": "one\nEND\ntouch INJECTED"})
+    plan.add("a", run="cat <<'END'\n{vars.x}\nEND")
+    with pytest.raises(RunFailed, match="end the here-document with another word than END"):
+        plan.run()
+    assert not Path("INJECTED").exists()
+
+
+def test_an_id_with_quotes_in_it_quotes_nothing() -> None:
+    """What a placeholder names is no part of the shell's text."""
+    Path("a b").write_text("text")
+    plan = Plan("Quote", id="quote")
+    plan.add("it's", produces="it", run="echo it > {output}")
+    plan.add("a", requires=["it's"], sources=["a ?"], run="cat {inputs[it's]} {sources}")
+    assert plan.run()["a"].text() == "it\ntext"
+
+
+def test_a_path_is_never_taken_for_an_option() -> None:
+    """Whatever a file is called."""
+    Path("-n").write_text("text\n")
+    plan = Plan("Quote", id="quote")
+    plan.add("a", sources=["-*"], produces="-b", run="cat {sources} | tee {output}")
+    plan.run()
+    assert Path("-b").read_text() == "text\n"
+
+
+def test_a_command_that_a_nameless_signal_kills_says_which() -> None:
+    """Those for real time have numbers only."""
+    plan = Plan("Signal", id="signal")
+    plan.add("a", run="kill -40 $$")
+    with pytest.raises(RunFailed, match="killed by signal 40"):
+        plan.run()
 
 
 def test_a_text_that_was_tampered_with_is_not_believed() -> None:

@@ -414,13 +414,25 @@ def test_what_was_completed_before_a_kill_is_not_in_doubt(bench: Bench) -> None:
     assert bench.run().log == ["held a"]
 
 
-def test_a_part_run_after_a_kill_does_not_forget_the_rest(bench: Bench) -> None:
-    """What the dead run had announced may hold its bytes, however much later it is looked at."""
+def test_a_part_run_after_a_power_cut_does_not_forget_the_rest(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the dead run had announced may hold its bytes, however much later it is looked at: that it had begun may be
+    lost."""
     bench.plan("a; b; c")
     killed(bench, "a")
     bench.edit("b", "torn")
+    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
     assert bench.run("c").log == ["made c"]
     assert bench.run().log == ["made a", "made b"]
+
+
+def test_what_a_killed_run_had_only_announced_holds_nothing_of_its_own(bench: Bench) -> None:
+    """What had begun is on record, whoever was killed: bytes elsewhere are somebody's."""
+    bench.plan("a; b; c")
+    killed(bench, "a")
+    bench.edit("b", "mine")
+    assert bench.run("c").log == ["made c"]
+    assert bench.run().log == ["held b", "made a"]
+    assert bench.out("b") == "mine"
 
 
 def test_a_run_that_was_killed_at_its_very_end_is_closed_by_the_next(bench: Bench) -> None:

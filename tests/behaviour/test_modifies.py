@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.core.commands import SkipArtifacts
+from headway.core.commands import ResetPlan, SkipArtifacts
+from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
 from tests.bench import Bench, Recipe
 
@@ -17,6 +18,12 @@ def append(text: str) -> Recipe:
         path.write_text((path.read_text() if path.exists() else "") + text)
 
     return make
+
+
+def half(ctx: Context) -> None:
+    """A recipe that does not get to its end."""
+    append("half")(ctx)
+    raise RuntimeError("no")
 
 
 def modifier(bench: Bench, name: str, *requires: str, text: str = "") -> dict[str, object]:
@@ -219,11 +226,6 @@ def test_its_first_modifier_begins_with_what_it_once_was(base: Bench) -> None:
 
 def test_its_first_modifier_begins_there_after_a_failure(base: Bench) -> None:
     """What a failed attempt left is not what it is applied to."""
-
-    def half(ctx: Context) -> None:
-        append("half")(ctx)
-        raise RuntimeError("no")
-
     base.makes("m1", half)
     base.run()
     assert base.read("shared.txt") == "basehalf"
@@ -242,6 +244,45 @@ def test_its_first_modifier_begins_there_after_an_interruption(bench: Bench) -> 
     bench.change("m", run="echo m >> shared.txt")
     assert bench.run().log == ["made m"]
     assert bench.read("shared.txt") == "base\nm\n"
+
+
+def test_the_first_modifier_of_a_file_that_was_not_there_begins_with_none_after_a_failure(base: Bench) -> None:
+    """And after a reset."""
+    base.path("shared.txt").unlink()
+    base.makes("m1", half)
+    base.run()
+    assert base.read("shared.txt") == "half"
+    base.makes("m1", append("1"))
+    base.run()
+    assert base.read("shared.txt") == "12"
+    base.do(ResetPlan(ids=("m1", "m2")))
+    base.run()
+    assert base.read("shared.txt") == "12"
+
+
+def test_a_file_that_a_failed_modifier_took_away_is_put_back_for_the_next_attempt(base: Bench) -> None:
+    """Nobody else was there."""
+
+    def take_away(ctx: Context) -> None:
+        (ctx.root / "shared.txt").unlink()
+        raise RuntimeError("no")
+
+    base.makes("m1", take_away)
+    base.run()
+    base.makes("m1", append("1"))
+    base.run()
+    assert base.read("shared.txt") == "base12"
+
+
+def test_a_new_first_modifier_begins_with_what_the_file_was_before_all(base: Bench) -> None:
+    """The others follow it, and none of them is applied twice."""
+    base.run()
+    base.plan(m0=modifier(base, "m0", text="0"), m1=modifier(base, "m1", text="1"), m2=modifier(base, "m2", text="2"))
+    base.run()
+    assert base.read("shared.txt") == "base012"
+    base.remove("m0")
+    base.run()
+    assert (base.read("shared.txt"), base.stale()) == ("base12", {})
 
 
 def test_what_a_person_made_of_it_after_a_failure_is_the_new_beginning(base: Bench) -> None:
@@ -272,3 +313,53 @@ def test_a_reader_by_source_sees_the_file_in_the_end(base: Bench) -> None:
     base.change("m2", version="2")
     assert base.stale() == {"m2": "recipe_changed", "r": "requirement_stale"}
     assert base.run().log == ["made m2", "made r"]
+
+
+# Folders and links.
+
+
+ADD = "echo 2 >> d/x; echo 3 > d/y"
+
+
+def files(bench: Bench) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(bench.path("d").iterdir())}
+
+
+def test_a_folder_is_produced_and_changed_in_place(bench: Bench) -> None:
+    """Its producer begins with an empty one each time; to make a later stage again it is put back whole."""
+    change: dict[str, object] = {"produces": [], "modifies": ["d/"], "requires": ["a"]}
+    bench.plan(a={"run": "echo 1 > d/x", "produces": ["d/"]}, b={**change, "run": ADD})
+    assert bench.run().log == ["made a", "made b"]
+    assert files(bench) == {"x": "1\n2\n", "y": "3\n"}
+    bench.change("a", run="echo one > d/x")
+    assert bench.run().log == ["made a", "made b"]
+    bench.change("b", run="ls d > d/list")
+    assert bench.run().log == ["made b"]
+    assert (files(bench), bench.stale()) == ({"x": "one\n", "list": "list\nx\n"}, {})
+
+
+def test_a_folder_that_nobody_produces_is_changed_in_place(bench: Bench) -> None:
+    """It stays a folder, and every attempt begins with all that was in it, also after space was freed."""
+    bench.write("d/x", "1\n")
+    bench.plan(b={"produces": [], "modifies": ["d/"], "run": f"rm d/z; {ADD}"})
+    assert bench.run().log == ["failed b"]
+    bench.change("b", run=f"{ADD}; exit 1")
+    assert bench.run().log == ["failed b"]
+    free_space(bench.project.store, keep_days=0)
+    bench.change("b", run=ADD)
+    assert bench.run().log == ["made b"]
+    assert files(bench) == {"x": "1\n2\n", "y": "3\n"}
+    free_space(bench.project.store, keep_days=0)
+    assert bench.run(rerun="b").log == ["made b"]
+    assert (files(bench), bench.stale()) == ({"x": "1\n2\n", "y": "3\n"}, {})
+
+
+def test_a_link_that_is_changed_in_place_is_put_back_as_a_link(bench: Bench) -> None:
+    """Also after an attempt that left a file there."""
+    bench.write("one", "1")
+    bench.path("link").symlink_to("one")
+    bench.plan(a={"produces": [], "modifies": ["link"], "run": "rm link; echo 2 > link; exit 1"})
+    assert bench.run().log == ["failed a"]
+    bench.change("a", run="readlink link; ln -sf two link")
+    assert bench.run().log == ["made a"]
+    assert bench.path("link").readlink().name == "two"

@@ -6,12 +6,14 @@ import json
 import re
 import shlex
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from headway import Plan, QuotaExhausted
 from headway.core.events import RecipeChanged, UnitExpanded
+from headway.core.fingerprint import recipe_digest
 from tests.behaviour.scenes import Book
 from tests.terminal import Terminal
 from tests.workshop import Workshop
@@ -245,6 +247,56 @@ def test_a_loop_is_gone_round_until_it_passes(book: Book) -> None:
     assert book.go()["made"] == []
 
 
+def test_a_loop_that_needs_one_more_round_than_before_is_waited_for(book: Book) -> None:
+    """By whoever reads any of its phases, also one that was thought to be fresh."""
+    book.go()
+    book.needs(s1=2)
+    book.calls()
+    assert book.go("--rerun", "s1/lint~1")["status"] == "completed"
+    assert book.calls()[:4] == unit("s1", "lint~1", "repair~2", "state_repair~2", "lint~2")
+    assert book.do("why", "s1/apply", "--json").json["freshness"] == "fresh"
+
+
+def test_whoever_wants_a_phase_of_a_loop_gets_its_last_round(book: Book) -> None:
+    """Which one that is, only the end of the loop can tell."""
+    book.needs(s1=2)
+    assert book.go("s1/repair")["status"] == "completed"
+    assert book.calls() == unit("s1", *PHASES[:-1], "repair~2", "state_repair~2", "lint~2")
+    assert book.load("book").state.artifacts["s1/repair"].requires == ("s1/repair~2",)
+
+
+@pytest.mark.parametrize("order", ["sequential", "independent"])
+def test_a_loop_that_changes_the_state_ends_before_the_next_unit_goes_on_from_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    """Nothing of any round is lost, and nothing is made twice."""
+    book = Book(tmp_path / "loops", capsys)
+    book.needs(a=3, c=2)
+    book.file.write_text(
+        f"id: p\ngoal: g\npipelines:\n  s:\n    units: [c, a, b]\n    order: {order}\n    state: log.txt\n    phases:\n"
+        "      look: {make: 'tasks.py:look', pre_state: true, outputs: {seen: 'work/{unit}.txt'}}\n"
+        "      grow: {make: 'tasks.py:grow', outputs: {log: log.txt}}\n"
+        "      check: {make: 'tasks.py:check', outputs: {report: 'work/{unit}.json'}, repeat: [grow, check],"
+        " until: report.fine, times: 3}\n"
+    )
+    (book.root / "log.txt").write_text("")
+    (book.root / "tasks.py").write_text(
+        f"{book.read('tasks.py')}\n"
+        "def look(ctx):\n    note(ctx)\n    return ctx.state.read_text()\n\n"
+        "def grow(ctx):\n    note(ctx)\n    return ctx.state.read_text() + f'{ctx.unit}{ctx.iteration} '\n\n"
+        "def check(ctx):\n    note(ctx)\n"
+        "    needed = json.loads((ctx.root / 'needed.json').read_text()).get(ctx.unit, 1)\n"
+        "    return {'fine': ctx.iteration >= needed}\n"
+    )
+    assert book.go("-j", "8")["status"] == "completed"
+    assert book.read("log.txt").split() == ["c1", "c2", "a1", "a2", "a3", "b1"]
+    assert book.read("work/b.txt").split() == ["c1", "c2", "a1", "a2", "a3"]
+    calls = book.calls()
+    assert len(calls) == len(set(calls))
+    judged = book.do("status", "--json").json["artifacts"]
+    assert {a for a, found in judged.items() if found["freshness"] != "fresh"} == set()
+
+
 def test_a_loop_that_passes_earlier_than_before_is_cut_short(book: Book) -> None:
     """The rounds that are not needed any more are removed, by event, and never made."""
     book.needs(s1=3)
@@ -310,6 +362,33 @@ def test_trying_a_prompt_on_some_units_and_going_back_costs_nothing(
     assert book.calls() == ["s5/polish"]
 
 
+def test_a_run_that_was_cut_short_with_a_changed_prompt_is_gone_on_with_and_asks_nothing(book: Book) -> None:
+    """It had set out with that prompt, and nothing has changed since; what changes after that is asked about."""
+    assert book.go()["status"] == "completed"
+    book.prompt("write", "better {{ unit }}")
+    book.stop_at("s2/plan")
+    book.prompt("plan", "better, too: {{ unit }}")
+    assert book.go()["status"] == "failed"
+    book.calls()
+    book.prompt("repair", "another {{ unit }}")
+    asked = book.go()
+    assert [p["template"] for p in asked["prompts"]] == ["phase: prompts/repair.md"]
+    book.prompt("repair", "repair {{ unit }}")
+    book.stop_at("")
+    assert book.go()["status"] == "completed"
+    assert book.calls() == unit("s2")
+
+
+def test_permission_for_a_changed_prompt_is_given_once(book: Book) -> None:
+    """A run that has it and is cut short need not be given it again."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.prompt("write", "better {{ unit }}")
+    assert book.go("--prompt-change", "the old one was dull")["status"] == "failed"
+    book.stop_at("")
+    assert book.go()["status"] == "completed"
+
+
 def test_prompt_changes_can_be_followed_or_refused_by_the_plan(book: Book) -> None:
     """follow never asks; refuse asks even after a run that completed."""
     book.stop_at("s2/apply")
@@ -348,6 +427,22 @@ def test_rerun_from_a_phase_makes_it_and_all_after_it_anew(book: Book) -> None:
     assert set(book.calls()) == {*unit("s1"), *unit("s2")}
 
 
+def test_rerun_from_a_phase_of_units_that_are_yet_to_come_makes_them(book: Book) -> None:
+    """There is nothing of them that would have to be made anew."""
+    assert book.go("s1", "--rerun-from", "repair")["status"] == "completed"
+    assert book.calls() == unit("s1")
+
+
+def test_a_changed_item_is_the_reason_of_its_unit(book: Book) -> None:
+    """Not its code, which is what it was."""
+    book.go()
+    book.outline([{"id": "s1", "title": "Other"}, {"id": "s2", "title": "Scene s2"}])
+    reason = book.go()["reasons"]["s1/plan"]
+    assert reason["code"] == "recipe_changed"
+    assert reason["subject"] == "item"
+    assert '"title":"Other"' in reason["now"]
+
+
 def test_an_override_of_one_unit_touches_that_unit_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Per unit, and for all units alike."""
     book = essays(tmp_path, capsys, 3)
@@ -365,6 +460,20 @@ def test_an_override_of_one_unit_touches_that_unit_alone(tmp_path: Path, capsys:
 
 def unit_set(phase: str, count: int) -> set[str]:
     return {f"s{n}/{phase}" for n in range(1, count + 1)}
+
+
+def test_a_unit_as_a_target_is_what_the_outline_makes_of_it(book: Book) -> None:
+    """An outline that is stale is made first: its item may have changed, or there may be no such unit any more."""
+    book.go()
+    book.calls()
+    book.outline([{"id": "s1", "title": "Other"}, "s2", "s3"])
+    book.go("s1/write")
+    assert book.calls() == unit("s1", "plan", "preflight", "continuity_pack", "write")
+    assert "Other" in book.read("work/s1/card.json")
+    book.outline(1)
+    gone = book.do("run", "s2")
+    assert gone.code == 2
+    assert "Plan book has no artifact s2" in gone.err
 
 
 def test_units_that_vanish_are_removed_and_their_files_are_listed(book: Book) -> None:
@@ -395,6 +504,34 @@ def test_a_unit_that_comes_in_between_is_made_and_what_follows_it_is_judged_by_i
     assert book.go()["status"] == "completed"
     assert book.json("state.json")["applied"] == ["s1", "new", "s2"]
     assert book.go()["made"] == []
+
+
+@pytest.mark.parametrize("reset", [(), ("s1",), ("scene",), ("scene", "--archive")])
+@pytest.mark.parametrize("units", [["new", "s1", "s2"], ["s2", "s1"], ["s2"], ["new", "s2"], ["s1"]])
+def test_whatever_unit_comes_first_begins_with_the_state_that_was_there_before_all(
+    book: Book, units: list[str], reset: tuple[str, ...]
+) -> None:
+    """What others did that were first before it is not to be found there: nothing is applied twice."""
+    book.go()
+    if reset:
+        assert book.do("reset", *reset).code == 0
+    book.outline(units)
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == units
+    assert '"applied": []' in book.read(f"work/{units[0]}/pack.md")
+    assert book.go()["made"] == []
+
+
+def test_units_of_which_none_was_there_before_go_on_from_the_state_that_is_there(book: Book) -> None:
+    """Nobody is left who could tell what it was before; after a reset they begin there."""
+    book.go()
+    book.outline(["s3"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2", "s3"]
+    assert book.do("reset", "scene").code == 0
+    book.outline(["s4"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2", "s4"]
 
 
 def test_a_state_that_somebody_changed_refuses_until_it_is_decided(book: Book) -> None:
@@ -506,6 +643,20 @@ def test_an_outline_that_names_no_proper_units_fails_where_it_is_read(
     assert book.go()["status"] == "completed"
 
 
+@pytest.mark.parametrize("outline", [{"scenes": []}, {"scenes": [{"id": "s1"}, {"id": "s1"}]}, {"chapters": []}])
+def test_an_outline_that_names_no_proper_units_leaves_those_that_there_are(book: Book, outline: object) -> None:
+    """However often it is asked; they are still there when it is better again."""
+    book.go()
+    book.calls()
+    (book.root / "idea.json").write_text(json.dumps(outline))
+    for _ in range(2):
+        assert list(book.go()["failed"]) == ["scene:*"]
+    assert book.load("book").state.units["scene"].units == ("s1", "s2")
+    book.outline(2)
+    assert book.go()["status"] == "completed"
+    assert book.calls() == []
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -614,6 +765,43 @@ def test_a_command_that_exits_75_pauses_the_run_and_status_tells(
     assert "Paused at a/ask: quota, until" in book.do("status").out
 
 
+def test_what_a_command_is_told_by_its_environment_or_prompt_is_part_of_how_it_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The text of one unit is not taken for that of another, nor a round for the one before it."""
+    book = Book(tmp_path / "told", capsys)
+    book.prompt("try", "{{ iteration }}")
+    book.file.write_text(
+        "id: told\ngoal: g\npipelines:\n  p:\n    units: [a]\n    phases:\n      name: {run: 'echo $HEADWAY_UNIT'}\n"
+        "      try:\n        run: 'if grep -q 3 {prompt}; then echo pass; else echo fail; fi > {output}'\n"
+        "        templates: prompts/try.md\n        inputs: []\n        outputs: {said: '{unit}.txt'}\n"
+        "        repeat: [try]\n        until: 'said == \"pass\"'\n        times: 2\n"
+    )
+    assert "after 2 rounds" in book.go()["failed"]["a/try"]
+    book.edit("times: 2", "times: 3")
+    book.edit("[a]", "[a, b]")
+    assert book.go()["status"] == "completed"
+    assert book.do("show", "b/name").out.endswith("\nb\n")
+    assert book.read("a.txt") == "pass\n"
+
+
+def test_what_commands_made_before_their_unit_counted_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better way of telling things apart is no reason to make them again."""
+    book = Book(tmp_path / "told", capsys)
+    book.file.write_text(
+        "id: told\ngoal: g\npipelines:\n  p:\n    units: [a, b]\n    phases:\n"
+        "      w: {run: 'echo $HEADWAY_UNIT > {outputs.o}', outputs: {o: '{unit}.txt'}}\n"
+    )
+    with monkeypatch.context() as earlier:
+        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_unit=False))
+        assert sorted(book.go()["made"]) == ["a/w", "b/w"]
+    assert book.go()["made"] == []
+    book.edit("echo $HEADWAY_UNIT", "echo the $HEADWAY_UNIT")
+    assert sorted(book.go()["made"]) == ["a/w", "b/w"]
+
+
 def test_files_are_units_and_a_changed_file_touches_its_unit_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -650,6 +838,41 @@ def test_shared_state_is_handed_on_in_order_even_when_units_are_independent(
     assert book.go("-j", "8")["status"] == "completed"
     assert book.json("state.json")["applied"] == ["s1", "s2", "s3", "s4"]
     assert book.go()["made"] == []
+
+
+def test_shared_state_is_handed_on_in_the_order_of_the_units_and_not_of_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody who requires all of them, the book, has no say in it."""
+    book = Book(tmp_path / "wide", capsys, order="independent")
+    book.outline(["s9", "s10", "s1"])
+    assert book.go("-j", "8")["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s9", "s10", "s1"]
+
+
+@pytest.mark.parametrize("order", ["sequential", "independent"])
+def test_units_in_another_order_hand_on_the_state_in_that_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    """One run does it: whoever requires all units waits for those that are made again, and is made once."""
+    book = Book(tmp_path / "order", capsys, units=3, order=order)
+    book.go()
+    book.outline(["s1", "s3", "s2"])
+    made = book.go()["made"]
+    assert book.json("state.json")["applied"] == ["s1", "s3", "s2"]
+    assert (made.count("book"), made[-1]) == (1, "book")
+    assert book.go("--rerun", "outline")["made"] == ["outline"]
+
+
+def test_units_that_failed_can_change_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who waited for whom does not count any more."""
+    book = Book(tmp_path / "places", capsys, units=3)
+    book.stop_at("apply")
+    book.go()
+    book.stop_at("")
+    book.outline(["s3", "s2", "s1"])
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s3", "s2", "s1"]
 
 
 def test_the_history_knows_the_prompt_that_something_was_made_with(book: Book) -> None:

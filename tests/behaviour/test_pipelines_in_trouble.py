@@ -30,6 +30,12 @@ pipelines:
 """
 
 
+OUTLINE = """\
+artifacts:
+  outline: {produces: outline.json, run: "echo 'not json' > {output}"}
+pipelines:"""
+
+
 def add_task(book: Book, before: str, text: str) -> None:
     """Put something into the recipes."""
     tasks = book.read("tasks.py")
@@ -65,6 +71,28 @@ def test_an_apply_that_dies_after_it_changed_the_state_is_applied_once(book: Boo
     first, second = (book.json(f".headway/phases/{u}.json")["phases"]["apply"]["applied"] for u in ("s1", "s2"))
     assert first["idempotency_key"] != second["idempotency_key"]
     assert second["files"]["state.json"]["before"] == first["files"]["state.json"]["after"]
+
+
+def test_what_a_killed_attempt_left_is_still_known_after_one_that_could_not_even_begin(book: Book) -> None:
+    """Nobody is asked about it, and nothing is applied to it."""
+    for phase, code in (("write", 'ctx.paths["prose"].write_text("half")'), ("apply", 'ctx.state.write_text("half")')):
+        died = f"    if not (ctx.root / '{phase}.txt').exists():\n        (ctx.root / '{phase}.txt').write_text('')\n"
+        died += f"        {code}\n        os.kill(os.getpid(), 9)\n"
+        add_task(book, f"def {phase}(ctx):\n    note(ctx)\n", f"def {phase}(ctx):\n    note(ctx)\n{died}")
+    book.edit(
+        "        make: tasks.py:apply\n", "        make: tasks.py:apply\n        templates: {phase: prompts/apply.md}\n"
+    )
+    book.prompt("apply", "apply")
+    for phase in ("write", "apply"):
+        assert finish(start(book.root))[0] == -9
+        prompt = book.root / f"prompts/{phase}.md"
+        text = prompt.read_text()
+        prompt.unlink()
+        for _ in range(2):
+            assert "does not exist" in book.go()["failed"][f"s1/{phase}"]
+        prompt.write_text(text)
+    assert book.go()["status"] == "completed"
+    assert book.json("state.json")["applied"] == ["s1", "s2"]
 
 
 def test_an_outline_that_shrinks_while_its_units_run_takes_them_away_with_the_next_run(book: Book) -> None:
@@ -159,8 +187,16 @@ def test_rerun_from_a_phase_of_several_pipelines_has_to_say_which(book: Book) ->
     book.calls()
     refused = book.do("run", "--rerun-from", "plan")
     assert refused.code == 2
-    assert "plan" in refused.err
     assert book.calls() == []
+    assert "next: headway run note --rerun-from '*/plan'" in refused.err
+    assert book.go("note", "--rerun-from", "*/plan")["made"] == ["n1/plan"]
+
+
+def test_a_pattern_after_rerun_from_means_those_of_the_targets(book: Book) -> None:
+    """As a phase does: the unit before it, whose state it goes on from, stays as it is."""
+    book.go()
+    book.calls()
+    assert book.go("s2", "--rerun-from", "*/apply")["made"] == ["s2/apply"]
 
 
 def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
@@ -418,6 +454,22 @@ def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.Capt
     labels.run(capsys, "run")
     assert labels.run(capsys, "status", "--json").json["progress"] == {"done": 17, "total": 17}
     assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"
+
+
+def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything that somebody makes is made, and yet nothing is up to date: `status` and the preview say so."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(ECHO.replace("UNITS", "{from: outline, items: 'essays[*].id'}").replace("pipelines:", OUTLINE))
+    assert shop.run(capsys, "run").out.splitlines()[-1].endswith(f"Next: headway why 'essay:*' --project {tmp_path}")
+    status = shop.run(capsys, "status", "--check")
+    assert (status.code, status.out.splitlines()[-1]) == (
+        1,
+        f"1 to make at most. Next: headway why 'essay:*' --project {tmp_path}",
+    )
+    preview = shop.run(capsys, "run", "-n").out
+    assert "essay:*  waits     failed before" in preview
+    assert preview.splitlines()[-1] == status.out.splitlines()[-1]
+    assert "what outline made is not JSON" in shop.run(capsys, "why", "essay:*").out
 
 
 def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(

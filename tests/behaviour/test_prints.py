@@ -78,6 +78,25 @@ def test_an_async_function_in_another_loop_keeps_its_words(tmp_path: Path, capsy
     assert bench.blob(bench.state("talk").completed["a"].stdout) == b"inside\n"
 
 
+def test_a_function_that_closes_its_streams_closes_nobody_elses(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As programs do that someone has made a function of."""
+
+    def close() -> str:
+        print("words")
+        sys.stdout.close()
+        sys.stderr.close()
+        return "done"
+
+    bench.plan("a")
+    bench.makes("a", close)
+    assert bench.run().log == ["made a"]
+    assert bench.blob(bench.state().completed["a"].stdout) == b"words\n"
+    print("still there")
+    assert capsys.readouterr().out == "still there\n"
+
+
 def test_a_function_with_a_timeout_keeps_its_words(bench: Bench) -> None:
     """Its own thread changes nothing."""
     bench.plan(a={"timeout": 30})

@@ -16,6 +16,7 @@ import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
 from headway.errors import PlanInvalid, UsageError
+from tests.workshop import Workshop
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +87,19 @@ def test_what_a_function_returns_is_written(value: Any, expected: bytes) -> None
     assert Path("out/it").read_bytes() == expected
 
 
+def test_a_path_that_is_returned_is_the_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the run was started, for a file as for a text; what can be executed there can be executed here."""
+    plan = Plan("Return", id="return", project=tmp_path)
+    (tmp_path / "tool").write_text("#!/bin/sh")
+    (tmp_path / "tool").chmod(0o755)
+    plan.add("file", make=lambda: Path("tool"), produces="out/tool")
+    plan.add("text", make=lambda: Path("tool"))
+    (tmp_path / "else").mkdir()
+    monkeypatch.chdir(tmp_path / "else")
+    assert plan.run()["text"].text() == "#!/bin/sh"
+    assert os.access(tmp_path / "out/tool", os.X_OK)
+
+
 def test_a_function_with_several_outputs_returns_one_value_for_each() -> None:
     """Outputs are named by path, by file name or by stem."""
     plan = Plan("Several", id="several")
@@ -103,6 +117,20 @@ def test_a_function_may_write_its_output_itself() -> None:
         ctx.output.write_text("by hand")
 
     assert plan.run()["it"].text() == "by hand"
+
+
+def test_what_a_function_wrote_before_it_returned_something_else_is_nobodys_edit() -> None:
+    """It asked where its output goes: what stands there is its own draft."""
+    plan = Plan("Write", id="write")
+
+    @plan.artifact(produces="out/it")
+    def it(ctx: Context) -> str:
+        ctx.output.write_text("a draft")
+        return "the text"
+
+    plan.run()
+    assert Path("out/it").read_text() == "the text"
+    assert "edit_preserved" not in Path(".headway/plans/write/ledger.jsonl").read_text()
 
 
 def test_an_artifact_without_files_is_its_text() -> None:
@@ -270,6 +298,59 @@ def test_arguments_without_a_json_form_reach_the_function_as_they_are() -> None:
     assert seen == [(Page("t", 1), {"a", "b"})]
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [{"produces": "out/\udcff"}, {"args": {"name": "\udcff"}}, {"sources": ["\udcff"]}, {"contract": "\udcff"}],
+    ids=lambda keys: next(iter(keys)),
+)
+def test_a_text_that_cannot_be_written_is_refused_by_its_artifact(keys: dict[str, Any]) -> None:
+    """As the name of a file that is not UTF-8 is, where a program takes it from a folder."""
+    plan = Plan("Names", id="names")
+    plan.add("good", make=lambda: "x")
+    plan.add("bad", make=lambda name="": "x", **keys)
+    with pytest.raises(UsageError, match="Artifact 'bad' holds a text that is none") as refused:
+        plan.run()
+    assert "udcff" in str(refused.value.facts["text"])
+
+
+@pytest.mark.parametrize("option", ["until", "rerun", "rerun_from"])
+def test_one_name_is_as_good_as_a_list_of_one(option: str) -> None:
+    """And is not taken for its letters."""
+    plan = Plan("Names", id="names")
+    for name in ("a", "b", "ab"):
+        plan.add(name, make=lambda ctx: ctx.id, produces=f"{name}.txt")
+    if option != "until":
+        plan.run()
+    named: dict[str, Any] = {option: "ab"}
+    assert plan.run(**named).made == ["ab"]
+
+
+VALUES = """\
+import enum
+from headway import Plan
+
+class Size(enum.IntEnum):
+    LARGE = 2
+
+plan = Plan("Values", id="values")
+values = {"pair": (1, (2,)), "most": float("inf"), "size": Size.LARGE, "deep": {"a": [float("nan")]}, "list": [1.0]}
+plan.add("it", make=lambda **given: repr(given), args=values, produces="out.txt", version="1")
+plan.run(rerun="it")
+print(plan.run().made)
+"""
+
+
+def test_arguments_are_the_same_in_every_run() -> None:
+    """Also those that JSON has a form for, but not quite: the ledger's copy is for comparing."""
+    Path("plan.py").write_text(VALUES)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "plan.py"], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"
+        assert Path("out.txt").read_text() == (
+            "{'pair': (1, (2,)), 'most': inf, 'size': <Size.LARGE: 2>, 'deep': {'a': [nan]}, 'list': [1.0]}"
+        )
+
+
 def test_problems_of_a_plan_in_python_are_reported_together() -> None:
     """A plan built in code is checked like a file."""
     plan = Plan("Wrong", id="wrong")
@@ -342,6 +423,47 @@ def test_a_file_that_runs_its_plan_when_it_is_read_is_told_so(words: tuple[str, 
     assert (done.returncode, Path(".headway").exists()) == (2, False)
     assert "script.py runs its plan as soon as it is read" in done.stderr
     assert 'if __name__ == "__main__":' in done.stderr
+
+
+def test_a_program_that_runs_its_plan_when_its_functions_are_imported_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever goes on from the command line imports it; that is refused before anything is recorded."""
+    shop = Workshop(tmp_path)
+    shop.file.unlink()
+    script = "from headway import Plan\nplan = Plan('One', id='one')\n\n@plan.artifact\ndef a():\n    return 'x'\n\n"
+    (tmp_path / "script.py").write_text(script + "plan.run()\n")
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True)
+    (tmp_path / "script.py").write_text(script.replace("'x'", "'y'") + "plan.run()\n")
+    before = shop.events("one")
+    ran = shop.run(capsys, "run", "a")
+    assert (ran.code, shop.events("one")) == (2, before)
+    assert "script.py runs its plan as soon as it is read" in ran.err
+    assert 'if __name__ == "__main__":' in ran.err
+    (tmp_path / "script.py").write_text(script.replace("'x'", "'z'"))
+    assert shop.run(capsys, "run", "a").code == 0
+
+
+def test_a_file_that_cannot_be_imported_names_a_command_that_shows_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file is run, a module is imported."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text("id: p\ngoal: g\nartifacts: {a: {make: 'tasks.py:a'}, b: {make: 'tasks:b'}}\n")
+    (tmp_path / "tasks.py").write_text("1 / 0\n\ndef a(): ...\n\ndef b(): ...\n")
+    failed = shop.run(capsys, "run", "--json").json["failed"]
+    assert failed["a"].endswith("next: python tasks.py in the project root shows where")
+    shop.edit("tasks.py:a", "nowhere.py:a")
+    assert "there is no such file in the project" in shop.run(capsys, "run", "--json").json["failed"]["a"]
+    assert failed["b"].endswith("next: python -c 'import tasks' in the project root shows where")
+
+
+def test_a_mistyped_key_is_met_with_the_one_that_is_near() -> None:
+    """In one error, not in two."""
+    plan = Plan("One")
+    with pytest.raises(UsageError) as refused:
+        plan.artifact(produce="a.txt")(lambda: "x")
+    assert (refused.value.hint, refused.value.__suppress_context__) == ("did you mean produces?", True)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from headway.errors import NotFound
 from headway.reading import Reading
+from headway.surfaces.cli.screen import Screen
 from headway.work import Meant, Work
 from tests.bench import Bench, after
 from tests.workshop import Done, Workshop
@@ -60,6 +62,29 @@ def test_show_tells_what_an_attempt_left_and_printed(cli: Cli, shop: Workshop) -
         "warned\n",
     ]
     assert cli("show", "src/model.py", "--json").json["stdout"]["text"] == "said\n"
+
+
+def test_show_of_a_text_says_it_once_and_on_a_terminal_not_without_end(
+    cli: Cli, shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a command without files prints is its text; whoever reads along is told how to see all of it."""
+    shop.file.write_text("id: api\ngoal: g\nartifacts: {long: {run: 'seq 1 9999'}}\n")
+    cli("run")
+    assert cli("show", "long").out.count("\n9999\n") == 1
+    assert "stdout" not in cli("show", "long").out
+    monkeypatch.setattr(Screen, "is_terminal", True)
+    shown = cli("show", "long").out
+    assert (len(shown) < 21_000, "\n9999\n" in shown) == (True, False)
+    assert "characters more: --output shows all of it" in shown
+    assert cli("show", "long", "--output").out.endswith("\n9999\n")
+
+
+def test_show_of_prints_that_are_gone_claims_no_size(cli: Cli, shop: Workshop) -> None:
+    """Their size went with them."""
+    shop.edit('run: "echo model > {output}"', 'run: "echo warned >&2; echo model > {output}"')
+    cli("run")
+    shutil.rmtree(shop.root / ".headway/blobs")
+    assert "--- stderr\n[its bytes are not stored any more]" in cli("show", "model").out
 
 
 def test_show_tells_of_a_failed_attempt_and_of_earlier_ones(cli: Cli, shop: Workshop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,31 @@ def test_a_step_is_called_once_across_retries(bench: Bench) -> None:
     bench.makes("a", make)
     assert bench.run().log == ["made a"]
     assert paid == ["once", "tried"]
+
+
+def test_a_step_that_is_async_is_awaited_and_called_once(bench: Bench) -> None:
+    """Several at once, too: each has its place by when it was begun."""
+    calls: list[object] = []
+
+    async def ask(number: int) -> dict[str, int]:
+        await asyncio.sleep(0.01 / number)
+        calls.append(number)
+        return {"number": number}
+
+    async def make(ctx: Context) -> str:
+        steps = [ctx.step("ask", ask, number) for number in (1, 2, 3)]
+        found = [answer["number"] for answer in await asyncio.gather(*steps)]
+        if "between" not in calls:
+            raise RuntimeError("after the steps")
+        return f"{found} {await ctx.step('last', ask, 4)}"
+
+    bench.plan("a")
+    bench.makes("a", make)
+    assert bench.run().log == ["failed a"]
+    calls.append("between")
+    assert bench.run().log == ["made a"]
+    assert (set(calls[:3]), calls[3:]) == ({1, 2, 3}, ["between", 4])
+    assert bench.out("a") == "[1, 2, 3] {'number': 4}"
 
 
 def test_a_step_in_a_loop_is_told_apart_by_its_turn(bench: Bench) -> None:

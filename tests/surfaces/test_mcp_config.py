@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from headway.surfaces.cli.main import main
 from headway.surfaces.cli.verbs.mcp import CLIENTS
 from headway.surfaces.mcp import config
 from tests.surfaces.mcp_clients import play
@@ -90,3 +91,9 @@ def test_what_is_printed_is_settings_and_nothing_else_and_starts_a_server(tmp_pa
             return len((await client.list_tools()).tools)
 
     assert play(story) > 12
+
+
+def test_a_port_that_cannot_be_is_a_mistake_in_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ports end at 65535."""
+    assert main(["mcp", "--http", "--port", "99999"]) == 2
+    assert "99999 is not a number from 0 to 65535" in capsys.readouterr().err

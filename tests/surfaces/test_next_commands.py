@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from headway.core.commands import ReleaseArtifacts, StartArtifacts
 from tests.workshop import Workshop
 
 FEED = """\
@@ -16,6 +18,19 @@ artifacts:
   feed: {produces: feed.txt, run: "exit 3"}
   letter: {requires: [feed], produces: letter.txt, run: "cat {inputs.feed} > {output}"}
   mail: {requires: [letter], produces: mail.txt, run: "cat {inputs.letter} > {output}"}
+"""
+
+
+SEQUENCE = """\
+id: essays
+goal: Essays
+pipelines:
+  essay:
+    units: [a, b]
+    order: sequential
+    phases:
+      write: {run: "exit 1"}
+      check: {run: "cat {inputs.write}"}
 """
 
 
@@ -49,6 +64,33 @@ def test_status_names_the_run_while_there_is_anything_that_it_can_make(
     shop.run(capsys, "run")
     shop.edit("artifacts:\n", 'artifacts:\n  logo: {produces: logo.txt, run: "echo logo > {output}"}\n')
     assert last(shop.run(capsys, "status").out).endswith(f"Next: headway run --project {shop.root}")
+
+
+def test_what_only_comes_after_a_failure_is_blocked_by_it_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next unit of a sequence requires nothing of the one before it, and waits for it all the same."""
+    shop = project(tmp_path, SEQUENCE)
+    assert shop.run(capsys, "run").out.splitlines()[-2] == "a/write blocks a/check, b/write, b/check"
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway why a/write --project {shop.root}")
+    assert last(shop.run(capsys, "why", "b/write").out) == f"  Next: headway why a/write --project {shop.root}"
+
+
+def test_why_of_something_that_asked_to_wait_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also when something else failed, so that the run did not just pause."""
+    asks = 'artifacts:\n  model: {run: "echo quota is used up >&2; exit 75"}\n'
+    shop = project(tmp_path, FEED.replace("artifacts:\n", asks))
+    assert shop.run(capsys, "run").code == 1
+    assert "\n  its last attempt: quota is used up\n" in shop.run(capsys, "why", "model").out
+
+
+def test_a_preview_names_the_run_that_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the variables, and whatever else decides what is made."""
+    shop = project(tmp_path, FEED.replace("artifacts:", "vars: {n: 1}\nartifacts:"))
+    words = ("mail", "--set", "n=3", "--take", "file", "--fresh")
+    assert last(shop.run(capsys, "run", "-n", *words).out) == (
+        f"Next: headway run {' '.join(words)} --project {shop.root}"
+    )
 
 
 def test_status_of_a_plan_that_nobody_approved_names_the_approval(
@@ -107,12 +149,67 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     assert last(other.run(capsys, *words).out) == f"Next: headway run --project {other.root}", "mail can be made"
 
 
+def test_status_of_an_earlier_time_names_no_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What led on then need not lead on now."""
+    shop = project(tmp_path, FEED)
+    shop.run(capsys, "run")
+    assert "Next:" not in shop.run(capsys, "status", "--at", "2").out
+
+
+def test_a_goal_without_a_plan_names_a_command_that_works_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`init` only where there is no plan file yet."""
+    shop = project(tmp_path, FEED)
+    told = shop.run(capsys, "run", "Write me a poem").err
+    assert "plan file here: headway.yaml" in told
+    assert last(told) == "  next: write it down in a plan file of its own: headway run --plan FILE"
+    shop.file.unlink()
+    assert "headway init" in last(shop.run(capsys, "run", "Write me a poem").err)
+
+
 def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Running it would fail in the same way."""
     shop = project(tmp_path, FEED)
     shop.run(capsys, "run")
     assert last(shop.run(capsys, "why", "mail").out) == f"  Next: headway why feed --project {shop.root}"
     assert last(shop.run(capsys, "why", "feed").out) == f"  Next: headway run feed --project {shop.root}"
+
+
+def test_a_name_with_blanks_is_one_word_of_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is in it: the command can be typed as it stands, and does no harm."""
+    shop = project(tmp_path, FEED.replace("feed: {p", "'the feed$(x)': {p").replace("feed]", "'the feed$(x)']"))
+    shop.edit("{inputs.feed}", "{inputs[the feed$(x)]}")
+    for verb in ("run", "status"):
+        command = shop.run(capsys, verb).out.rpartition("Next: ")[2].strip()
+        assert command == f"headway why 'the feed$(x)' --project {shop.root}"
+    assert shop.run(capsys, *shlex.split(command)[1:]).out.endswith(
+        f"Next: headway run 'the feed$(x)' --project {shop.root}\n"
+    )
+
+
+def test_an_effect_that_is_in_doubt_is_asked_about_by_whoever_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`status` leads to `why`, and `why` to what decides it, as the run does: each can be typed as it stands."""
+    shop = project(tmp_path, FEED.replace('"exit 3"', '"test -f go && echo a > {output}", effects: external'))
+    shop.save()
+    start = StartArtifacts(ids=("feed",))
+    with shop.project.folder("news").writing() as writer:
+        token = writer.execute(start, by="test")[0].seq
+        writer.execute(ReleaseArtifacts(ids=("feed",), reason="interrupted", token=token), by="test")
+    (shop.root / "go").touch()
+    where = f"--project {shop.root}"
+    assert last(shop.run(capsys, "status").out) == f"3 to make at most. Next: headway why feed {where}"
+    ways = [
+        f"headway run --rerun feed {where}",
+        f"headway accept feed {where}",
+        f"headway skip feed --reason … {where}",
+    ]
+    question = f"feed has effects elsewhere and was interrupted. It was not touched. Decide: {'  or  '.join(ways)}"
+    assert question in shop.run(capsys, "run").out
+    assert last(shop.run(capsys, "why", "feed").out) == f"  {question}"
+    assert shop.run(capsys, *shlex.split(ways[2])[1:]).code == 0
 
 
 def test_why_of_a_failed_verify_names_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -216,6 +216,16 @@ def test_a_project_without_plans_says_how_to_begin(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_plan_file_with_nearly_the_right_name_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    """Whoever wrote it should not have to write another."""
+    shop = Workshop(tmp_path)
+    shop.file.rename(shop.root / "headway.yml")
+    for asked in (shop.project.select, shop.project.default_file):
+        with pytest.raises(NotFound) as error:
+            asked()
+        assert error.value.hint == "rename headway.yml to headway.yaml, or name it: --plan headway.yml"
+
+
 def test_a_plan_that_is_not_saved_yet_is_told_apart_from_a_wrong_name(shop: Workshop) -> None:
     """One needs saving, the other was a slip of the keyboard."""
     shop.edit("id: api", "id: fresh")

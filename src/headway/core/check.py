@@ -282,10 +282,16 @@ def _check_producers(artifacts: Iterable[ArtifactSpec]) -> Iterator[Problem]:
 def _check_modified(artifacts: Iterable[ArtifactSpec], owners: Mapping[str, _Output]) -> Iterator[Problem]:
     for spec in artifacts:
         for path in map(paths.normalise, spec.modifies) if spec.modifies else ():
-            exact = owners.get(path.rstrip("/"))
-            if any(owner[0] is spec for owner in (exact, *_owners_above(path, owners)) if owner):
+            exact, above = owners.get(path.rstrip("/")), _owners_above(path, owners)
+            if any(owner[0] is spec for owner in (exact, *above) if owner):
                 message = f"artifact {spec.id} both produces and modifies {path}"
                 yield _problem("plan.output", spec, message, "modifies", path, "keep one of the two")
+            elif above:
+                owner, taken = above[0]
+                message = f"artifact {spec.id} modifies {path}, which is a part of {taken} of artifact {owner.id}"
+                yield _problem(
+                    "plan.output", spec, message, "modifies", path, f"a folder is one output: modifies {taken}"
+                )
 
 
 def _owners_above(path: str, owners: Mapping[str, _Output]) -> list[_Output]:

@@ -188,7 +188,8 @@ class RunStarted(Event):
     """A run began. `because` names what was judged stale, by reason: an upper bound of what it makes.
 
     `stale` is how that was written before: the reason of each artifact. `lasting`: what it was asked to make anew stays
-    asked for until it is made; runs before that word forgot it when they were cut short.
+    asked for until it is made; runs before that word forgot it when they were cut short. `prompts`: templates that had
+    changed since something was made with them, and the digests with which the run goes on.
     """
 
     type = "run_started"
@@ -199,6 +200,7 @@ class RunStarted(Event):
     partial: bool = False
     boot: str = ""
     lasting: bool = False
+    prompts: dict[str, str] = {}
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from headway.core.approval import awaits_approval
 from headway.core.fingerprint import content_digest, digest
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Completion, State, Verdict, Word
 
@@ -120,7 +121,7 @@ def checks(spec: ArtifactSpec, names: Collection[str] | None = None) -> Iterator
 
 def _lacking(artifact_id: str, gate: Gate, said: Sequence[Verdict]) -> Missing:
     if gate.kind == "check":
-        return Missing("gate", gate.name, f"gate {gate.name}", f"headway gate {artifact_id} {gate.name} --run")
+        return Missing("gate", gate.name, f"gate {gate.name}", f"headway gate {as_word(artifact_id)} {gate.name} --run")
     approved = [verdict.by for verdict in said if verdict.verdict == "APPROVE"]
     about: list[str] = [gate.kind]
     if gate.by:
@@ -134,5 +135,5 @@ def _lacking(artifact_id: str, gate: Gate, said: Sequence[Verdict]) -> Missing:
         "gate",
         gate.name,
         f"gate {gate.name} ({'; '.join(about)})",
-        f"headway gate {artifact_id} {gate.name} approve --by {who}",
+        f"headway gate {as_word(artifact_id)} {gate.name} approve --by {who}",
     )

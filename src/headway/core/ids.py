@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from typing import NewType
 
 ArtifactId = NewType("ArtifactId", str)
@@ -23,6 +24,11 @@ def plan_id_problem(plan_id: str) -> str:
     if PLAN_ID.fullmatch(plan_id):
         return ""
     return "a plan id starts with a letter or digit and has at most 64 of A-Z a-z 0-9 . _ -"
+
+
+def as_word(name: str) -> str:
+    """A name as it is typed in a command: one word, whatever is in it."""
+    return shlex.quote(name)
 
 
 def name_elsewhere(name: str) -> tuple[str, str] | None:

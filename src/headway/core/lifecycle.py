@@ -136,12 +136,16 @@ def last_made(state: State, artifact_id: str) -> Completion | None:
     return (state.made.get(artifact_id) if state.made else None) or state.completed.get(artifact_id)
 
 
-def unfinished(state: State) -> set[str]:
+def unfinished(state: State, boot: str = "") -> set[str]:
     """Artifacts at whose paths an attempt of ours can have left anything: begun, or announced by a run that ended
-    without a word, and without an end since."""
+    without a word, and without an end since.
+
+    `boot` is the machine's boot now. What begins is on record before it touches anything, and only the end of a boot
+    takes back what was written: so in the boot of that run, being announced says nothing.
+    """
     found = {*state.claims, *state.uncertain}
     run = state.run
-    if run is not None and run.status == "running":
+    if run is not None and run.status == "running" and (not boot or boot != run.boot):
         found.update(a for a in run.pending if a in state.artifacts and not _has_ended(state, a, run.seq))
     return found
 

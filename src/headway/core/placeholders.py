@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Literal, NamedTuple
 
+from headway.core.nearest import Nearest
+
 Name = Literal["output", "outputs", "inputs", "sources", "id", "contract", "vars", "unit", "file", "state", "prompt"]
 
 DOCUMENTED: dict[Name, str] = {
@@ -216,11 +218,22 @@ def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
     if name in {"output", "outputs"} and offer.outputs <= int(key or 0):
         return Fault(text, f"{text} is used, but {_outputs(offer.outputs)}", "name the path under produces")
     if name == "inputs" and key not in offer.inputs:
-        key_of = "inputs" if offer.phase else "requires"
-        return Fault(text, f"{text} is used, but {key} is not required", f"add {key} to {key_of}")
+        return _not_required(text, key, offer)
     if name == "vars" and key not in offer.variables:
         return Fault(text, f"{text} is used, but there is no variable {key}", f"add {key} to vars")
     return None
+
+
+def _not_required(text: str, key: str, offer: Offer) -> Fault:
+    """An input that is none: mistyped, one of several outputs, or really not required."""
+    whole = key.rpartition(".")[0]
+    if whole in offer.inputs:
+        first = f"{{inputs.{whole}}} is the first output of {whole}"
+        return Fault(text, f"{text} is used, but {first}", "write the path of another one as the plan has it")
+    if near := Nearest(offer.inputs).of(key):
+        return Fault(text, f"{text} is used, but {key} is not required", f"did you mean {{inputs.{near}}}?")
+    key_of = "inputs" if offer.phase else "requires"
+    return Fault(text, f"{text} is used, but {key} is not required", f"add {key} to {key_of}")
 
 
 _OWN_HINT = {

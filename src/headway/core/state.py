@@ -228,7 +228,8 @@ class Run(Value):
     """The newest run of the plan. `pending`, while it is under way: what it set out to make.
 
     `boot` is the machine's boot that it ran in, `since` the one in which all outputs were last seen whole. Of a paused
-    one, `code` says why, `artifact` where, and `until` when it is worth trying again.
+    one, `code` says why, `artifact` where, and `until` when it is worth trying again. `prompts` are changed templates,
+    and their digests with which the plan is being made since it was last whole.
     """
 
     id: str
@@ -243,6 +244,7 @@ class Run(Value):
     code: str = ""
     until: str = ""
     artifact: str = ""
+    prompts: dict[str, str] = {}
 
 
 class Learning(Value):
@@ -291,7 +293,8 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
 
     `asked` are artifacts that a run was asked to make anew and that were not made since, by the event that says so.
     `units` are the expansions of pipelines, `past` attempts at phases that newer ones replaced, `left` files of
-    artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale.
+    artifacts that are gone, by path. `whole`: the last run of all of the plan left nothing stale. `origins` are files
+    as they were before they were first changed in place, by path; "" for none.
     """
 
     plan_id: str
@@ -337,6 +340,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     whole: bool = False
     notes: dict[str, Note] = {}
     asked: dict[str, int] = {}
+    origins: dict[str, str] = {}
 
     def copy(self) -> State:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
@@ -360,5 +364,6 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             prompts=self.prompts.copy(),
             notes=self.notes.copy(),
             asked=self.asked.copy(),
+            origins=self.origins.copy(),
         )
         return twin

@@ -95,7 +95,8 @@ class Code:
             module, _, name = reference.partition(":")
             path = self.find(module)
             if path is None:
-                raise _unfound(reference, "there is no such module in the project")
+                what = "file" if module.endswith(".py") else "module"
+                raise _unfound(reference, f"there is no such {what} in the project")
             self._references[reference] = self.of_name(path, name)
         return self._references[reference]
 

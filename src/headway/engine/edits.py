@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from headway.core.freshness import EDITS, Reason
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
 from headway.engine.jobs import Jobs
 from headway.engine.keeping import Keeper
@@ -65,16 +66,28 @@ class Edits:
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
         spec = self._record.state.artifacts[artifact_id]
+        problem = self._jobs.verify(spec) if spec.verify else ""
+        if problem:
+            raise UsageError(
+                f"What is there for {artifact_id} cannot be accepted",
+                facts={"reason": problem},
+                hint=f"correct it, or set it aside: headway run {artifact_id} --discard-edits",
+                code="accept.verify",
+            )
+        self._keeper.adopt(artifact_id, why)
+
+    def refuse_absent(self, artifact_id: str) -> None:
+        """What is not there cannot be accepted."""
+        spec = self._record.state.artifacts[artifact_id]
         has_something = spec.produces or spec.modifies or spec.effects
-        problem = self._refusal(spec) if has_something else "it has no files"
+        problem = self._absent(spec) if has_something else "it has no files"
         if problem:
             raise UsageError(
                 f"There is nothing to accept for {artifact_id}",
                 facts={"reason": problem},
-                hint=f"headway run {artifact_id}",
+                hint=f"headway run {as_word(artifact_id)}",
                 code="accept.missing",
             )
-        self._keeper.adopt(artifact_id, why)
 
     def _policy(self, spec: ArtifactSpec) -> str:
         return self._options.on_edit or spec.on_edit or self._record.state.settings.on_edit
@@ -92,7 +105,9 @@ class Edits:
 
     def _refusal(self, spec: ArtifactSpec) -> str:
         """Why what stands at its paths cannot be adopted, or ""."""
+        return self._absent(spec) or (self._jobs.verify(spec) if spec.verify else "")
+
+    def _absent(self, spec: ArtifactSpec) -> str:
+        """What is not there, in words, or ""."""
         absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._root, p))]
-        if absent:
-            return f"{', '.join(absent)} is missing"
-        return self._jobs.verify(spec) if spec.verify else ""
+        return f"{', '.join(absent)} is missing" if absent else ""

@@ -135,7 +135,8 @@ class Expansion:
         new = [spec.id for spec in command.artifacts]
         self._select(new, unit)
         more = [a for a in new if not judge.reasons[a].fresh] if unit else self._behind(command.pipeline)
-        tally.extend([a for a in more if a in tally.selected and a not in tally.queue], new)
+        more = [a for a in more if a in tally.selected and a not in tally.queue]
+        tally.extend(more, new, elsewhere=not unit)
 
     def _select(self, new: Iterable[str], unit: Sequence[str]) -> None:
         """What is new is wanted if everything is, or if it belongs to what is."""

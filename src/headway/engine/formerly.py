@@ -86,6 +86,8 @@ def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tup
         old, new = getattr(was, field), getattr(spec, field)
         if old != new:
             return field, words(old), words(new)
+    if was.item != spec.item:
+        return "item", words(was.item), words(spec.item)
     before, after = _values(was, former.settings), _values(spec, settings)
     for name in {**after, **before}:
         if before.get(name) != after.get(name):

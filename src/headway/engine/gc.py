@@ -6,12 +6,16 @@ proposed, and unfinished steps. Older completions are kept for a while: going ba
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from headway.core import events as ev
 from headway.core.paths import parents
-from headway.core.state import Output, State
+from headway.core.state import BEFORE, Output, State
+from headway.disk import is_running
 from headway.errors import BlobDamaged
 from headway.files.blobs import Blobs, Freed
 from headway.files.observe import Observer
@@ -20,11 +24,24 @@ from headway.store import PlanStore
 
 KEEP_DAYS = 30.0
 
+_HALF = re.compile(r".+\.(\d+)(?:\.[0-9a-f]{8})?\.tmp")
+"""What files of Headway's own are called until they are in place: with the process that writes them."""
+
 
 def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Freed:
     """Delete blobs that nothing needs. A ledger that cannot be read refuses: nobody knows what it names."""
     since = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat()
     return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
+
+
+def sweep(home: str) -> None:
+    """Take away what killed processes left in a project's own folder of files that they were about to put in place."""
+    for folder, _, names in os.walk(home):
+        for name in names:
+            left = _HALF.fullmatch(name)
+            if left and not is_running(int(left[1])):
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
 
 
 def _needed(store: PlanStore, since: str) -> set[str]:
@@ -49,7 +66,7 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
     for done in (*state.completed.values(), *state.made.values()):
         yield from blobs_of(done.outputs, blobs)
         yield from (done.stdout, done.stderr, done.prompt)
-        yield from done.fp.before.values()
+        yield from blobs_of((_before(path, digest) for path, digest in done.fp.before.items()), blobs)
     for skip in state.skipped.values():
         yield from blobs_of(skip.last.outputs if skip.last else (), blobs)
     for failure in state.failed.values():
@@ -57,8 +74,16 @@ def _named_by_state(state: State, blobs: Blobs) -> Iterator[str]:
         yield from (failure.stdout, failure.stderr, failure.prompt)
     for steps in state.steps.values():
         yield from (step.blob for step in steps.values())
+        begun = ((name, step) for name, step in steps.items() if name.startswith(BEFORE))
+        yield from blobs_of((_before(name, step.blob) for name, step in begun), blobs)
+    yield from blobs_of((_before(path, digest) for path, digest in state.origins.items()), blobs)
     if state.proposal is not None:
         yield state.proposal.blob
+
+
+def _before(path: str, digest: str) -> Output:
+    """What a path held before it was changed in place."""
+    return Output(path, digest, 0, "tree" if path.endswith("/") else "file")
 
 
 def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str]:

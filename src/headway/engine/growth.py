@@ -94,7 +94,7 @@ class Growth:
         wanted = wanted_phases(spec for spec in state.artifacts.values() if not spec.pipeline).get(pipeline.name, ())
         what, units = self._units(state, pipeline)
         if not units:
-            raise Ungrown(f"{pipeline.units.items} matches nothing in what {pipeline.units.source} made")
+            raise Ungrown(f"{pipeline.units.source} was not made, so it names no units")
         command = self._command(state, pipeline, units, wanted, cause(pipeline, what, wanted))
         problems = self._problems(state, command)
         if problems:
@@ -145,7 +145,7 @@ class Growth:
         if done is None:  # never made, or reset: until it is, there are those that there were
             return "", _known(state, pipeline)
         if not done.outputs:
-            return "", []
+            raise Ungrown(f"{source} made nothing that could name units")
         output = done.outputs[0]
         if output.size > LARGEST_OUTLINE:
             raise Ungrown(f"{output.path} is too large to read units from")
@@ -157,6 +157,8 @@ class Growth:
             raise Ungrown(f"in what {source} made, {error}") from error
         except (BlobDamaged, OSError) as error:
             raise Ungrown(f"what {source} made cannot be read: {error}") from error
+        if not matches:
+            raise Ungrown(f"{items} matches nothing in what {source} made")
         self._refuse_too_many(pipeline, len(matches))
         odd = next((match.value for match in matches if not isinstance(match.value, str)), None)
         if any(not isinstance(match.value, str) for match in matches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from headway.core import commands as cmd
 from headway.core.fingerprint import NOTHING
@@ -12,6 +13,10 @@ from headway.engine.judge import Judge
 from headway.engine.making import Task
 from headway.engine.recording import Recorder
 from headway.engine.shared import Use
+
+Kind = Literal["file", "exec", "tree", "link"]
+KINDS: dict[str, Kind] = {"file": "file", "exec": "exec", "tree": "tree", "link": "link"}
+"""What can be changed in place."""
 
 
 class InPlace:
@@ -55,17 +60,26 @@ class InPlace:
                 found.append(output)
             elif use.path in fp.before and fp.before[use.path] != NOTHING:
                 self._judge.outputs.set_aside([use.path])
-                kind = self._judge.observer.look(use.path).kind
-                found.append(Output(use.path, fp.before[use.path], 0, "exec" if kind == "exec" else "file"))
+                before = fp.before[use.path]
+                found.append(Output(use.path, before, 0, self._kind_before(spec.id, use.path, before)))
         return tuple(found)
 
+    def _kind_before(self, artifact_id: str, path: str, digest: str) -> Kind:
+        """What stood at a path before it was first changed: as was noted then, or else what stands there now."""
+        seen = self._judge.observer.look(path.rstrip("/"))
+        noted = self._record.state.steps.get(artifact_id, {}).get(BEFORE + path)
+        if seen.digest != digest and noted is not None and noted.blob == digest and noted.value in KINDS:
+            return KINDS[noted.value]
+        return "tree" if path.endswith("/") else KINDS.get(seen.kind, "file")
+
     def keep_before(self, task: Task) -> None:
-        """What a shared file was before it was first changed: an attempt after this one begins there, too."""
+        """What a shared file was before it was first changed, or that there was none: the next attempt begins there."""
         spec = task.job.spec
+        kinds = {output.path: output.kind for output in task.before}
         for path in spec.modifies:
             first = self._judge.stage_before(spec.id, path) is None and self._judge.known(spec.id) is None
-            if first and task.fp.before[path]:
-                step = Step(key="", blob=task.fp.before[path])
+            if first:
+                step = Step(key="", value=kinds.get(path), blob=task.fp.before[path])
                 self._record(cmd.RecordStep(id=spec.id, token=task.token, name=BEFORE + path, step=step), True)
 
     def leave(self) -> None:
@@ -78,5 +92,6 @@ class InPlace:
             newest = self._judge.newest(path)
             broken = any(stage in state.failed or stage in state.claims for stage in stages)
             output = self._judge.output_at(newest, path) if newest is not None and not broken else None
-            if output is not None:
+            now = self._judge.observer.look(path).digest
+            if output is not None and (not now or self._judge.precedents.names(now)):  # else somebody has been at it
                 self._judge.outputs.restore([output])

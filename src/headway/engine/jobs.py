@@ -10,13 +10,14 @@ import msgspec
 from headway.core import commands as cmd
 from headway.core.fingerprint import reuse_key
 from headway.core.gates import Check
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Fingerprint, Step
+from headway.core.state import Fingerprint, State, Step
 from headway.engine.judge import Judge
 from headway.engine.making import Task, Workshop, told
-from headway.engine.recipes.base import Job, Surroundings
+from headway.engine.recipes.base import Job, Stepper, Surroundings
 from headway.engine.recording import Recorder
-from headway.engine.result import Reporter
+from headway.engine.result import Decision, Reporter
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.steps import recorded_as, taken_from
@@ -105,22 +106,30 @@ class Jobs(Surroundings):
     def cancelled(self) -> bool:
         return self._cancelled()
 
-    def stepper(self, job: Job) -> Callable[[str, Callable[[], Any]], Any]:
+    def stepper(self, job: Job) -> Stepper:
         """Durable parts of one attempt at a function: by name, and only for the same inputs and code."""
         counts: dict[str, int] = {}
         artifact_id, key = job.spec.id, reuse_key(job.fp) if job.fp is not None else ""
         token = self._running[artifact_id].token
 
-        def step(name: str, call: Callable[[], Any]) -> Any:
+        blobs = self._judge.outputs.blobs
+
+        def keep(label: str, value: Any) -> Any:
+            stored = recorded_as(value, key, blobs)
+            self._record.step(artifact_id, token, label, stored)
+            return taken_from(stored, blobs)
+
+        async def known_or_kept(label: str, known: Step | None, call: Callable[[], Any]) -> Any:
+            return keep(label, await call()) if known is None else taken_from(known, blobs)
+
+        def step(name: str, call: Callable[[], Any], is_async: bool) -> Any:
             counts[name] = counts.get(name, 0) + 1
             label = name if counts[name] == 1 else f"{name}#{counts[name]}"
             known = self._record.state.steps.get(artifact_id, {}).get(label)
-            blobs = self._judge.outputs.blobs
-            if known is not None and known.key == key:
-                return taken_from(known, blobs)
-            stored = recorded_as(call(), key, blobs)
-            self._record.step(artifact_id, token, label, stored)
-            return taken_from(stored, blobs)
+            known = known if known is not None and known.key == key else None
+            if is_async:
+                return known_or_kept(label, known, call)
+            return keep(label, call()) if known is None else taken_from(known, blobs)
 
         return step
 
@@ -148,6 +157,15 @@ class Jobs(Surroundings):
         """What is to be done, without the files that the command happens to name: it may have written them itself."""
         fp, declared = self._judge.made_from(spec.id), set(self._judge.files.declared(spec))
         return reuse_key(msgspec.structs.replace(fp, sources={p: d for p, d in fp.sources.items() if p in declared}))
+
+
+def effect_question(state: State, spec: ArtifactSpec) -> Decision | None:
+    """An attempt with effects elsewhere was interrupted: nobody but the user knows whether it is to be done again."""
+    if not spec.effects or is_idempotent(spec) or not state.uncertain.get(spec.id, 0):
+        return None
+    name = as_word(spec.id)
+    flags = [f"--rerun {name}", f"headway accept {name}", f"headway skip {name} --reason …"]
+    return Decision("effects_uncertain", [spec.id], flags)
 
 
 def is_idempotent(spec: ArtifactSpec) -> bool:

@@ -83,7 +83,8 @@ class Judge:
         self._codes: dict[Callable[..., Any], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
-        self._unfinished = unfinished(state)
+        self._boot = boot
+        self._unfinished = unfinished(state, boot)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest: dict[str, int] = {}
         self._newest_key: tuple[Fingerprint, str] | None = None
@@ -108,7 +109,7 @@ class Judge:
         self.code = Code(self.code.root)
         self._codes, self._recipes, self._newest = {}, {}, {}
         self.problems.clear()
-        self._unfinished = unfinished(state)
+        self._unfinished = unfinished(state, self._boot)
         self.precedents.look_again()
         self.standing = None
         if self.elsewhere is not None:
@@ -118,7 +119,7 @@ class Judge:
         """Take in artifacts that came, changed or went. `unit`: only its loop went on, so only it is looked at."""
         self.state = state
         self.graph = ArtifactGraph.over(state.artifacts)
-        if unit:
+        if unit and self.shared.are_of_one_unit(added, removed):
             self.shared.follow(self.graph)
             self.shared.go_on(added, removed, unit)
         else:
@@ -291,7 +292,7 @@ class Judge:
             outputs=self._outputs(spec, done),
             forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
         )
-        if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason.subject):
+        if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
         if reason.fresh and artifact_id in state.made:
             reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
@@ -303,9 +304,10 @@ class Judge:
         """It is to be made anew whatever there is: by this run's word, or by one before it that did not get there."""
         return artifact_id in self.forced or artifact_id in self.state.asked
 
-    def _is_pre_state(self, spec: ArtifactSpec, path: str) -> bool:
+    def _is_pre_state(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""
-        return path in spec.reads and self.stage_before(spec.id, path) is None
+        path, known = reason.subject, self.state.origins
+        return path in spec.reads and self.stage_before(spec.id, path) is None and reason.now != known.get(path)
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
@@ -455,7 +457,11 @@ class Judge:
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
+            found = recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
+            if spec.phase and spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
+                earlier = recipe_digest(spec, settings, code="", env=env, names_unit=False)
+                found = earlier if done.fp.recipe == earlier else found
+            return found
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -498,33 +504,33 @@ class Judge:
         if stage is not None:
             output = self.output_at(stage, path)
             return output.digest if output is not None else NOTHING
-        done = self.known(spec.id)
-        if path in spec.reads:
-            return self._before_all(path)
-        if done is not None and path in done.fp.before:
-            return done.fp.before[path]
-        return self._as_it_was(spec.id, path)
-
-    def _before_all(self, path: str) -> str:
-        """What a shared file was before any artifact changed it: as the first that did found it, or as it is."""
+        if path not in spec.reads:
+            return self._before_first(spec.id, path)
         stages = self.shared.chains.get(path, ())
-        first = self.known(stages[0]) if stages else None
-        if first is not None and path in first.fp.before:
-            return first.fp.before[path]
-        return self._as_it_was(stages[0], path) if stages else self.observer.look(path).digest
+        return self._before_first(stages[0], path) if stages else self.observer.look(path).digest
 
-    def _as_it_was(self, stage: str, path: str) -> str:
-        """A file before its first stage changed it, if what is there now is the doing of that stage or a later one."""
+    def _before_first(self, stage: str, path: str) -> str:
+        """What a shared file is for its first stage: what it was before any of them changed it, or as it is.
+
+        Which of them is the first may change, and what the others did is not to be found there.
+        """
+        origin, done = self._origin(stage, path), self.known(stage)
+        if done is not None and path in done.fp.before:
+            return done.fp.before[path] if origin is None or done.how == "accepted" else origin
         now = self.observer.look(path).digest
-        step = self.state.steps.get(stage, {}).get(BEFORE + path)
-        if step is None:
+        if origin is None:
             return now
         failure = self.state.failed.get(stage)
         if failure is not None:
-            ours = now in {output.digest for output in failure.left}
+            ours = now == next((output.digest for output in failure.left if output.path == path), "")
         else:
-            ours = not now or stage in self._unfinished or self.precedents.names(now)
-        return step.blob if ours else now
+            ours = not now or self.is_ours(stage, path, now)
+        return origin if ours else now
+
+    def _origin(self, stage: str, path: str) -> str | None:
+        """What a shared file was before anybody changed it, or at least this one, as far as it is on record."""
+        step = self.state.steps.get(stage, {}).get(BEFORE + path)
+        return self.state.origins.get(path, step.blob if step is not None else None)
 
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
@@ -550,6 +556,13 @@ class Judge:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
         return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
+
+    def left_by_attempts(self, spec: ArtifactSpec) -> tuple[Output, ...]:
+        """What the newest attempt at an artifact has left at its paths, if it failed or has no end."""
+        failure = self.state.failed.get(spec.id)
+        if failure is not None:
+            return failure.left
+        return self.outputs.left((*spec.produces, *spec.modifies)) if spec.id in self._unfinished else ()
 
     def _outputs(self, spec: ArtifactSpec, done: Completion | None) -> list[Disk]:
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces

@@ -12,6 +12,7 @@ from headway.core import commands as cmd
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import Reason
 from headway.core.gates import Check
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
@@ -26,7 +27,7 @@ class SetAside(Reason):
 
     @property
     def text(self) -> str:
-        return f"the edit of {self.subject} was set aside; headway restore {self.now} brings it back"
+        return f"the edit of {self.subject} was set aside; headway restore {as_word(self.now)} brings it back"
 
 
 class Way(NamedTuple):
@@ -41,18 +42,32 @@ class Way(NamedTuple):
 class Keeper:
     """Works on the outputs of one plan."""
 
-    def __init__(self, judge: Judge, record: Recorder, check: Callable[[ArtifactSpec], tuple[Check, ...]]) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        record: Recorder,
+        check: Callable[[ArtifactSpec], tuple[Check, ...]],
+        preserved: dict[str, list[str]],
+    ) -> None:
+        """`preserved` takes down, by artifact, paths at which something stood that no ledger named."""
         self._judge = judge
         self._outputs = judge.outputs
         self._precedents = judge.precedents
         self._record = record
         self._check = check
+        self._preserved = preserved
 
     def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
         """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
-        self._preserve(artifact_id, {path: self._judge.observer.look(path.rstrip("/")) for path in paths})
+        found = {path: self._judge.observer.look(path.rstrip("/")) for path in paths}
+        self._tell(artifact_id, self._preserve(artifact_id, found))
 
-    def _preserve(self, artifact_id: str, found: Mapping[str, Seen]) -> None:
+    def _tell(self, artifact_id: str, kept: Iterable[Output]) -> None:
+        """Whoever replaces it without a question says afterwards that it did."""
+        for output in kept:
+            self._preserved.setdefault(artifact_id, []).append(output.path)
+
+    def _preserve(self, artifact_id: str, found: Mapping[str, Seen]) -> tuple[Output, ...]:
         known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
         unnamed = [
             p for p, seen in found.items() if seen.digest not in known and not self._precedents.names(seen.digest)
@@ -60,6 +75,7 @@ class Keeper:
         kept = self._outputs.set_aside(unnamed)
         if kept:
             self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)
+        return kept
 
     def restore(self, artifact_id: str) -> bool:
         """Put its recorded outputs back; whether that could be done."""
@@ -78,7 +94,7 @@ class Keeper:
             if seen.digest:
                 found[path] = seen
         if found:
-            self._preserve(spec.id, found)
+            self._tell(spec.id, self._preserve(spec.id, found))
         if found or folders:
             return Way(bool(found), self._clear(spec, found))
         chains = self._judge.shared.chains
@@ -93,6 +109,8 @@ class Keeper:
         left: dict[str, str] = {}
         for path in spec.produces:
             if path in self._judge.shared.chains:
+                if path.endswith("/"):
+                    self._outputs.clear(path)
                 continue
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
@@ -167,7 +185,7 @@ class Keeper:
         paths = [path for path in (*spec.produces, *spec.modifies) if self._judge.answers_for(artifact_id, path)]
         if reason.code != "adopted_edit":
             paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
-        self.preserve(artifact_id, paths)
+        self._preserve(artifact_id, {path: self._judge.observer.look(path.rstrip("/")) for path in paths})
         for path in paths:
             self._outputs.remove(path)
         if paths:

@@ -156,7 +156,7 @@ class Row:
         except Exception as error:  # noqa: BLE001  # said so with the artifact
             outcome.prompt = "" if texts else outcome.prompt  # an event names no bytes that are not there
             if outcome.ok:
-                _failed(outcome, *_problem(error))
+                _failed(outcome, *failure_of(error))
                 outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
         else:
             outcome.outputs = tuple(outputs) if placed else outcome.outputs
@@ -186,7 +186,7 @@ class Workshop:
             try:
                 outcome = self.make(task, row)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
-                outcome = Outcome(task.job.spec.id, False, (), *_bug(error))
+                outcome = Outcome(task.job.spec.id, False, (), *failure_of(error))
             row.end(outcome)
             if not outcome.ok:
                 break
@@ -194,7 +194,7 @@ class Workshop:
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
-        attempt = 0
+        attempt, stood = 0, list[Output]()
         if self._is_touched(task):
             return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
         while True:
@@ -204,17 +204,30 @@ class Workshop:
                 row.keep()  # if that fails, it is tried again as well
             passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
             final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
-            if final or attempt >= task.retry.attempts or task.job.around.cancelled():
+            if final or attempt >= task.retry.attempts:
                 break
-            _wait(task.retry.backoff * 2 ** (attempt - 1), task.job.around.cancelled)
+            stood += (*outcome.stood, *self._wait(task, task.retry.backoff * 2 ** (attempt - 1)))
+            outcome.stood = ()
+            if task.job.around.cancelled():
+                break
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
             row.look_again()
         outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
+        if stood:
+            outcome.stood = (*stood, *outcome.stood)
         if not outcome.ok:
             spec = task.job.spec
             outcome.outputs = _left(self.outputs, (*spec.produces, *spec.modifies))
         return outcome
+
+    def _wait(self, task: Task, seconds: float) -> tuple[Output, ...]:
+        """Wait before it is tried again; what somebody has left at its paths meanwhile is kept."""
+        spec, look = task.job.spec, self.outputs.observer.look
+        paths = (*spec.produces, *spec.modifies)
+        left = {path: look(path.rstrip("/")).digest for path in paths}
+        _wait(seconds, task.job.around.cancelled)
+        return self.outputs.set_aside(path for path in paths if look(path.rstrip("/")).digest not in ("", left[path]))
 
     def _is_touched(self, task: Task) -> bool:
         observer = self.outputs.observer
@@ -247,11 +260,9 @@ class Workshop:
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
-            text, known = self._write(attempt.value, task.job, free=not task.replaces)
+            text, known = self._write(attempt.value, task.job, free=not task.replaces and not attempt.wrote)
             said.stood = tuple([one.stood for one in known.values() if one.stood is not None])
-            missing = [path for path in paths if path not in known and not self._exists(path)]
-            if missing and spec.optional:
-                missing = [p for p in missing if p not in spec.optional]
+            missing = self._missing(spec, [path for path in paths if path not in known])
             if missing:
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(task.job) if spec.verify else None
@@ -260,6 +271,8 @@ class Workshop:
             if checked is not None and not checked.ok:
                 said.stdout, said.stderr = self._keep(checked.stdout), self._keep(checked.stderr)
                 return _failed(said, "verify_failed", told(spec, checked))
+            if checked is not None and (missing := self._missing(spec, paths)):
+                return _failed(said, "output_missing", f"Its verify took {', '.join(missing)} away")
             placed: list[Placed] = []
             if checked is not None or len(known) != len(spec.produces) or spec.modifies:
                 said.outputs = self.outputs.capture(paths) or (self.outputs.keep_text(text),)
@@ -274,11 +287,11 @@ class Workshop:
             return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
-                return Outcome(spec.id, False, (), *_problem(error))
+                return Outcome(spec.id, False, (), *failure_of(error))
             hint = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
             return Outcome(spec.id, False, (), error.error_code, error.message, stderr=hint)
         except OSError as error:
-            return Outcome(spec.id, False, (), *_problem(error))
+            return Outcome(spec.id, False, (), *failure_of(error))
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
             return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
 
@@ -307,6 +320,10 @@ class Workshop:
             return run_function(task.job, task.loop)
         return _command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
 
+    def _missing(self, spec: ArtifactSpec, paths: Iterable[str]) -> list[str]:
+        missing = [path for path in paths if not self._exists(path)]
+        return [path for path in missing if path not in spec.optional] if missing else missing
+
     def _exists(self, path: str) -> bool:
         """Whether something was written there; a folder that is still empty is nothing."""
         full = os.path.join(self.root, path)
@@ -315,7 +332,7 @@ class Workshop:
     def _write(self, value: Any, job: Job, *, free: bool) -> tuple[bytes, dict[str, Placed]]:
         """Put what a function returned where it belongs: the text of one without files, and what was written.
 
-        `free`: nothing stood at its paths when they were looked at.
+        `free`: nothing stood at its paths when they were looked at, and it has nothing to do with what does now.
         """
         spec = job.spec
         if job.function is None:
@@ -324,7 +341,7 @@ class Workshop:
         text, known = b"", {}
         for path, data in written(value, job).items():
             if not path:
-                text = data if isinstance(data, bytes) else data.read_bytes()
+                text = data if isinstance(data, bytes) else self._found(data).read_bytes()
             elif isinstance(data, Path):
                 self._copy(data, path)
             else:
@@ -332,8 +349,7 @@ class Workshop:
         return text, known
 
     def _copy(self, source: Path, path: str) -> None:
-        target = os.path.join(self.root, path)
-        found = source if source.is_absolute() else Path(self.root) / source
+        target, found = os.path.join(self.root, path), self._found(source)
         if found.resolve() == Path(target).resolve():
             return
         if found.is_dir():
@@ -341,7 +357,11 @@ class Workshop:
 
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
         else:
-            self.outputs.write(path, found.read_bytes())
+            self.outputs.write(path, found.read_bytes(), executable=bool(found.stat().st_mode & 0o100))
+
+    def _found(self, path: Path) -> Path:
+        """A path that a function returned: from the project's folder, wherever the run was started."""
+        return Path(self.root) / path
 
     def put_back(self, before: tuple[Output, ...]) -> bool:
         """Shared files as they have to be; no digest stands for no file. Whether it could be done."""
@@ -454,12 +474,12 @@ def _failed(said: Outcome, code: str, error: str) -> Outcome:
     return said
 
 
-def _problem(error: BaseException) -> tuple[str, str]:
+def failure_of(error: BaseException) -> tuple[str, str]:
     """The code and the words of a failure that is not the recipe's own."""
     if isinstance(error, HeadwayError):
         return error.error_code, error.in_one_line
     if isinstance(error, OSError):
-        return "os", f"{error.strerror}: {error.filename}"
+        return "os", f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
     return _bug(error)
 
 

@@ -201,7 +201,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 def foresee(
     judged: Judged, durations: Durations, *, jobs: int, previous: SavedExecution | None, now: datetime
 ) -> PlanPreview:
-    """What a run of what was judged would do. What only gathers others is nobody's to make, and takes no time."""
+    """What a run of what was judged would do. What only gathers others is nobody's to make, and takes no time: it is
+    named only where it failed."""
     state, graph = judged.execution.state, judged.judge.graph
     ordered = _in_order(judged)
     waves = ordered.waves()
@@ -216,9 +217,10 @@ def foresee(
         spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
         if _needs_a_word(judged, artifact_id) or not stuck.isdisjoint(spec.requires):
             stuck.add(artifact_id)
-        if artifact_id in gathering:
+        if artifact_id in gathering and artifact_id not in state.failed:
             continue
-        action = "wait" if artifact_id in stuck else _action(judged, artifact_id, reason)
+        waits = artifact_id in stuck or artifact_id in gathering
+        action = "wait" if waits else _action(judged, artifact_id, reason)
         estimate = FREE if action in ("restore", "reuse", "wait") else estimates[artifact_id]
         items[artifact_id] = Item(
             artifact_id, depth.get(artifact_id, 0), graph.tier(artifact_id), kind_of(spec), action, reason, estimate

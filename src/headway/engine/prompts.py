@@ -58,7 +58,8 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
         return []
     if policy == "ask" and (state.whole or state.run is None):
         return []
-    undecided = _undecided(judge, changed(judge, selected))
+    open_ = [a for a in changed(judge, selected) if not _is_gone_on_with(judge, a)]
+    undecided = _undecided(judge, open_)
     return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
 
 
@@ -97,6 +98,23 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
             if done is not None and done.fp.templates != judge.made_from(artifact_id).templates:
                 found.append(artifact_id)
     return found
+
+
+def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:
+    """Templates that have changed since some of these were made with them, as they are now."""
+    found: dict[str, str] = {}
+    for artifact_id in stale:
+        if judge.state.artifacts[artifact_id].templates and (done := judge.known(artifact_id)) is not None:
+            found |= judge.made_from(artifact_id).templates.items() - done.fp.templates.items()
+    return found
+
+
+def _is_gone_on_with(judge: Judge, artifact_id: str) -> bool:
+    """Whether a run has set out already to make it with its templates as they are: going on changes nothing."""
+    run, done, now = judge.state.run, judge.known(artifact_id), judge.made_from(artifact_id).templates
+    if run is None or done is None or not done.fp.templates.keys() <= now.keys():
+        return False
+    return all(run.prompts.get(label) == digest for label, digest in now.items() - done.fp.templates.items())
 
 
 def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]:

@@ -28,6 +28,7 @@ class Queue:
         self._ended: set[str] = set()
         self._ready: deque[str] = deque()
         self._aside: deque[str] = deque()
+        self._taken: set[str] = set()
         self.add(members)
 
     def add(self, members: Collection[str]) -> None:
@@ -40,7 +41,13 @@ class Queue:
             if courtesy:
                 hard = set(needs)
                 there[artifact_id] += self._line_up(artifact_id, [r for r in courtesy if r not in hard], patient)
-        self._ready.extend(a for a in members if there[a] == 0)
+        self._ready.extend(a for a in members if there[a] == 0 and a not in self._taken)
+
+    def line_up_anew(self) -> None:
+        """What is needed, and by whom, has changed: all that is open waits for what it needs now, and nothing else."""
+        for lines in (self._followers, self._patient, self._ready, self._aside):
+            lines.clear()
+        self.add(self.open)
 
     def _line_up(self, artifact_id: str, behind: Iterable[str], lines: dict[str, list[str]]) -> int:
         """Let it wait for each of these that is open; how many there are."""
@@ -59,6 +66,7 @@ class Queue:
             if required in self and artifact_id not in self._followers.get(required, ()):
                 self._followers[required].append(artifact_id)
                 self._waiting[artifact_id] += 1
+                self._taken.discard(artifact_id)
 
     def has_ended(self, artifact_id: str) -> bool:
         """It was settled or given up."""
@@ -74,13 +82,16 @@ class Queue:
             if artifact_id in self._ended or self._waiting[artifact_id]:
                 continue
             if fits is None or fits(artifact_id):
+                self._taken.add(artifact_id)
                 return artifact_id
             self._aside.append(artifact_id)
         return None
 
     def put_back(self, ids: Iterable[str]) -> None:
         """They may start, but not yet."""
-        self._ready.extendleft(reversed(list(ids)))
+        back = list(ids)
+        self._taken.difference_update(back)
+        self._ready.extendleft(reversed(back))
 
     @property
     def open(self) -> list[str]:
@@ -109,5 +120,5 @@ class Queue:
     def _release(self, ids: Iterable[str]) -> None:
         for artifact_id in ids:
             self._waiting[artifact_id] -= 1
-            if self._waiting[artifact_id] == 0 and artifact_id not in self._ended:
+            if self._waiting[artifact_id] == 0 and not (artifact_id in self._ended or artifact_id in self._taken):
                 self._ready.append(artifact_id)

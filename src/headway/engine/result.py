@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from headway.core.freshness import Reason
+from headway.core.ids import as_word
 from headway.core.state import Output
 from headway.errors import HeadwayError
 
@@ -85,6 +86,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     moved: dict[str, str] = {}
     beyond: list[str] = []
     """What is left because as many as were wanted were begun."""
+    preserved: dict[str, list[str]] = {}
+    """By artifact, paths at which something stood that no ledger named: kept, and then replaced."""
     unstable: list[str] = []
     gone: list[str] = []
     prompts: list[Any] = []
@@ -192,6 +195,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "decisions": [d._asdict() for d in self.decisions],
             "paused": {**self.paused._asdict(), "resume": self.resume} if self.paused else None,
             "changed_meanwhile": self.moved,
+            "preserved": self.preserved,
             "unstable": self.unstable,
             "removed": self.gone,
             "prompts": [question.to_dict() for question in self.prompts],
@@ -245,7 +249,7 @@ class RunFailed(HeadwayError):
         super().__init__(
             f"The run of {result.plan_id} {result.status}",
             facts=dict(list(what.items())[:10]),
-            hint=f"headway why {first} --plan-id {result.plan_id}"
+            hint=f"headway why {as_word(first)} --plan-id {result.plan_id}"
             if first
             else f"headway run --plan-id {result.plan_id}",
         )

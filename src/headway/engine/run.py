@@ -11,7 +11,7 @@ Resuming is running again. Progress is durable artifact by artifact; nothing her
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from headway.core.approval import awaits_approval
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import missing
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import State
 from headway.engine import prompts
@@ -27,10 +28,10 @@ from headway.engine.edits import Edits
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
 from headway.engine.in_place import InPlace
-from headway.engine.jobs import Jobs, is_idempotent
+from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
-from headway.engine.making import TOUCHED, Outcome, Task, Workshop
+from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
@@ -126,16 +127,27 @@ class Run:
             moment=self._moment,
             cancelled=lambda: self._halt.cancelling,
         )
-        self._keeper = Keeper(judge, self._record, self._jobs.checks)
+        self._keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
         self._edits = Edits(self._record, self._tally, self._keeper, self._jobs, options, root)
         self._expansion = Expansion(
             judge, self._record, self._tally, self._running, select if options.partial else None
         )
 
-    def accept(self, artifact_id: str, why: str) -> None:
-        """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
-        self._judge.state = self._record.state
-        self._edits.accept(artifact_id, why)
+    def accept(self, ids: Sequence[str], why: str) -> None:
+        """Adopt what stands at their paths (or an effect elsewhere: somebody saw it), or say why that cannot be.
+
+        If anything is not there, nothing is adopted; what is refused only when it is looked at names those before it.
+        """
+        for artifact_id in ids:
+            self._edits.refuse_absent(artifact_id)
+        for number, artifact_id in enumerate(ids):
+            self._judge.state = self._record.state
+            try:
+                self._edits.accept(artifact_id, why)
+            except HeadwayError as refusal:
+                if number:
+                    refusal.facts["accepted before it"] = ", ".join(ids[:number])
+                raise
 
     # The whole run.
 
@@ -170,6 +182,7 @@ class Run:
                 jobs=self._width,
                 partial=self._options.partial,
                 boot=self._boot,
+                prompts=prompts.gone_on_with(self._judge, stale),
             ),
             True,
         )
@@ -235,6 +248,11 @@ class Run:
                 task = self._consider(artifact_id)
             except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
                 self._tally.wait(artifact_id, refusal.message)
+                continue
+            except (UsageError, OSError) as error:  # its paths cannot be brought in order: nobody else is to suffer
+                if self._record.state.artifacts[artifact_id].gathers:  # it has none: what was asked for is not there
+                    raise
+                self._tally.lose(artifact_id, failure_of(error)[1], self._judge.reasons[artifact_id])
                 continue
             if task is not None:
                 tasks.append(task)
@@ -344,18 +362,17 @@ class Run:
             if failure is not None:  # in somebody's hands, or at a gate: whoever claims it tries again
                 self._tally.lose(artifact_id, failure.error, reason)
             else:
-                self._tally.wait(artifact_id, f"headway claim {artifact_id}")
+                self._tally.wait(artifact_id, f"headway claim {as_word(artifact_id)}")
             return True
         anew = spec.effects or self._judge.is_forced(artifact_id)
         note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
-        told = not spec.effects or artifact_id in self._judge.forced or is_idempotent(spec)
-        if told or not self._record.state.uncertain.get(artifact_id, 0):
+        question = effect_question(self._record.state, spec) if artifact_id not in self._judge.forced else None
+        if question is None:
             return False
-        flags = [f"--rerun {artifact_id}", f"headway accept {artifact_id}", f"headway skip {artifact_id}"]
-        self._tally.hold(artifact_id, "effects_uncertain", flags, reason)
+        self._tally.hold(artifact_id, question.code, question.flags, reason)
         return True
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
@@ -382,12 +399,15 @@ class Run:
         fp = self._judge.made_from(spec.id)
         try:
             way = self._keeper.make_way(spec)
+            before = self._in_place.found_by(spec, fp)
+            if before:  # which are put back: what stands in their place is not lost
+                stands = self._judge.outputs.stands
+                self._keeper.preserve(spec.id, [output.path for output in before if not stands(output)])
             job = self._jobs.job(spec, fp)
-        except HeadwayError as error:
-            self._fail_unmade(spec, error.error_code, error.in_one_line)
+        except (HeadwayError, OSError) as error:
+            self._fail_unmade(spec, *failure_of(error))
             return None
         retry = spec.retry or self._record.state.settings.retry or ONCE
-        before = self._in_place.found_by(spec, fp)
         light = self._workers.is_light(spec)
         return Task(job, fp, retry, 0, self._loop, before, way.replaces, way.left, light)
 
@@ -456,6 +476,7 @@ class Run:
         self._workers.learn(task.job.spec, outcome)
         if outcome.stood:
             self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)
+            self.result.preserved.setdefault(outcome.id, []).extend(output.path for output in outcome.stood)
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):
@@ -542,12 +563,13 @@ class Run:
         return command, go_on
 
     def _fail_unmade(self, spec: ArtifactSpec, code: str, error: str) -> None:
-        """It cannot even be tried; its failure is recorded like any other."""
+        """It cannot even be tried; its failure is recorded like any other, with what attempts before it have left."""
+        left = self._judge.left_by_attempts(spec)
         token = self._record(cmd.StartArtifacts(ids=(spec.id,), run=self._id))[0].seq
         job = Job(spec, self._root, {}, [], {}, self._jobs)
         self._running[spec.id] = Task(job, self._judge.made_from(spec.id), Retry(), token)
         self._in_place.take_hold(spec.id, self._in_place.uses(spec.id))
-        self._take([Outcome(spec.id, False, (), code, error)])
+        self._take([Outcome(spec.id, False, left, code, error)])
 
     def _all_use_command_of(self, spec: ArtifactSpec) -> bool:
         """A command that is not there strikes every artifact that is left."""

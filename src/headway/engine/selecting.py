@@ -7,8 +7,10 @@ import os
 from collections.abc import Sequence
 
 from headway.core.graph import ArtifactGraph
+from headway.core.lifecycle import last_made
 from headway.core.nearest import Nearest
 from headway.core.pipelines import units_id
+from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 from headway.engine.result import Options
 from headway.engine.shared import Shared
@@ -25,9 +27,16 @@ def selected_by(state: State, options: Options, shared: Shared | None = None) ->
     graph = ArtifactGraph.over(state.artifacts)
     chains = shared or Shared(graph)
     found = set(graph.below(_named(state, words)))
-    while more := {stage for a in found for stage in chains.after(a)} - found:
+    while more := {other for a in found for other in (*chains.after(a), *_decided_by(graph[a]))} - found:
         found |= set(graph.below(more))
     return found
+
+
+def _decided_by(spec: ArtifactSpec) -> tuple[str, ...]:
+    """What says whether a round was the last, so that something can stand for it; or that there still is a unit."""
+    if spec.gathers == "last":
+        return spec.after
+    return tuple(other for other in spec.after if other == units_id(spec.pipeline))
 
 
 def _named(state: State, words: Sequence[str]) -> list[str]:
@@ -35,11 +44,11 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
     sources = [p.name for p in state.settings.pipelines if p.units.source]
     open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
     if not open_:
-        return resolve(state, words, hint=f"{LISTED}; a goal has a blank in it")
+        return resolve(state, words, whole=True, hint=f"{LISTED}; a goal has a blank in it")
     found: list[str] = []
     for word in words:
         try:
-            found += resolve(state, [word])
+            found += resolve(state, [word], whole=True)
         except UsageError:
             found += [a for a in open_ if a in state.artifacts]
     return found
@@ -47,13 +56,14 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
 
 def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     """The artifacts that are to be made anew whatever there is."""
-    wanted = set(resolve(state, options.targets)) if options.targets else selected
     if options.rerun_all:
         return set(selected)
     forced = set(_with_rounds(state, resolve(state, options.rerun)))
+    wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)
-        start = [a for a in phase if a in wanted] if phase else resolve(state, [word], phases=True)
+        named = resolve(state, [word], phases=True) if phase is None else phase
+        start = [a for a in named if a in wanted] or (named if phase is None else [])
         forced |= set(ArtifactGraph.over(state.artifacts).above(_with_rounds(state, start)))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
 
@@ -68,23 +78,31 @@ def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
     return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
 
 
-def _phase(state: State, word: str) -> list[str]:
-    """The artifacts of a phase that a word names; an id of that name counts first."""
+def _phase(state: State, word: str) -> list[str] | None:
+    """The artifacts of a phase that a word names, None if it names none; an id of that name counts first.
+
+    There are none while it is open which units there are.
+    """
     named = [p.name for p in state.settings.pipelines if p.phase(word) is not None]
     if word in state.artifacts or not named:
-        return []
+        return None
     if len(named) > 1:
         raise UsageError(
             f"{word} is a phase of several pipelines",
             facts={"pipelines": ", ".join(named)},
-            hint=f"name artifacts: --rerun-from '*/{word}' with targets of one of them",
+            hint=f"headway run {named[0]} --rerun-from '*/{word}'",
             code="phase.which",
         )
     return [a for a, spec in state.artifacts.items() if spec.phase == word and spec.unit]
 
 
-def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: str = LISTED) -> list[str]:
-    """Artifacts that words name: ids, patterns of ids, or output paths. `phases`: a phase could have been meant."""
+def resolve(
+    state: State, words: Sequence[str], *, phases: bool = False, whole: bool = False, hint: str = LISTED
+) -> list[str]:
+    """Artifacts that words name: ids, patterns of ids, or output paths. `phases`: a phase could have been meant.
+
+    A path that several artifacts change in place names the one whose bytes are there; `whole`: the last one.
+    """
     found: list[str] = []
     for word in words:
         if word in state.artifacts:
@@ -94,11 +112,8 @@ def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: s
         if of_unit and word:
             found += of_unit
             continue
-        path = os.path.normpath(word)
         matches = [a for a in state.artifacts if fnmatch.fnmatchcase(a, word)] if set(word) & set("*?[") else []
-        matches = matches or [
-            a for a, s in state.artifacts.items() if path in (os.path.normpath(p) for p in s.produces)
-        ]
+        matches = matches or _writers(state, os.path.normpath(word), finally_=whole)
         if not matches:
             named = [phase.id for p in state.settings.pipelines for phase in p.phases] if phases else []
             near = Nearest([*named, *state.artifacts]).of(word)
@@ -110,3 +125,19 @@ def resolve(state: State, words: Sequence[str], *, phases: bool = False, hint: s
             )
         found += matches
     return found
+
+
+def _writers(state: State, path: str, *, finally_: bool) -> list[str]:
+    """Who writes a path. Of several that do so in turn, the newest that was made, else the first; or the very last."""
+    written = {
+        a: given
+        for a, spec in state.artifacts.items()
+        for given in (*spec.produces, *spec.modifies)
+        if os.path.normpath(given) == path
+    }
+    if len(written) < 2:
+        return list(written)
+    stages = Shared(ArtifactGraph.over(state.artifacts)).chains.get(next(iter(written.values())), list(written))
+    if finally_:
+        return stages[-1:]
+    return [a for a in stages if last_made(state, a) is not None][-1:] or stages[:1]

@@ -24,6 +24,7 @@ from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
 from headway.engine.growth import Growth, foresee
+from headway.engine.imports import UNGUARDED
 from headway.engine.judge import Judge
 from headway.engine.neighbours import Neighbour
 from headway.engine.precedents import Precedents
@@ -84,6 +85,8 @@ class Call(NamedTuple):
     agree: Callable[[Question], bool] | None = None
     warn: Callable[[str], None] = lambda _: None
     explain: Callable[[Sequence[prompts.Question]], str | None] = lambda _: None
+    load: Callable[[ArtifactSpec], Function] | None = None
+    """Finds the functions of artifacts, each once."""
 
 
 class Session:
@@ -263,7 +266,7 @@ class Session:
         started; without it, and without `yes` among the options, that is a refusal. `warn` hears what else is amiss.
         `explain` says why prompts were changed: "" to leave all as it is, None where nobody can be asked.
         """
-        call = Call(options, reporter or Silent(), functions, loop, stop, agree, warn, explain)
+        call = Call(options, reporter or Silent(), functions, loop, stop, agree, warn, explain, self._loader(functions))
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
@@ -277,6 +280,7 @@ class Session:
             scheduler_lock.settle_in(lock)
         else:
             self._refuse_without_extras(judged, options)
+            self._refuse_unguarded(judged, call)
             refused = self._ask(judged, call)
             if refused is not None:
                 return refused
@@ -302,6 +306,20 @@ class Session:
         specs = chain(making, (phase for p in unknown for phase in p.phases))
         needed = (spec for spec in specs if spec.has_recipe and spec.templates)
         refuse_without_jinja(s.id for s in needed if s.id not in reasons or reasons[s.id].code not in RESTORABLE)
+
+    def _refuse_unguarded(self, judged: Judged, call: Call) -> None:
+        """A program that runs its plan whenever its functions are imported is told so before anything is begun."""
+        state = judged.execution.state
+        by_program = state.proposal is not None and not state.proposal.path.endswith(stamping.PLAN_FILES)
+        if call.load is None or call.functions or not by_program:
+            return
+        stale = (state.artifacts[a] for a in judged.reasons if a in judged.selected and not judged.reasons[a].fresh)
+        for spec in {spec.make.partition(":")[0]: spec for spec in stale if ".py:" in spec.make}.values():
+            try:
+                call.load(spec)
+            except UsageError as error:  # whatever else is wrong with it is told when its turn comes
+                if error.error_code == UNGUARDED:
+                    raise
 
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
@@ -404,7 +422,7 @@ class Session:
             options=call.options,
             selected=judged.selected,
             reporter=call.reporter,
-            function=self._loader(call.functions),
+            function=call.load or self._loader(call.functions),
             select=lambda state: selected_by(state, call.options),
             loop=call.loop,
             stop=call.stop,
@@ -432,8 +450,7 @@ class Session:
             judged.judge.follow(writer.refresh() or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
             accepted = [a for a in judged.reasons if a in wanted]
-            for artifact_id in accepted:
-                run.accept(artifact_id, reason)
+            run.accept(accepted, reason)
         return accepted
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:

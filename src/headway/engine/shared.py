@@ -8,7 +8,7 @@ path in `reads`, as the stage before it in that order; whoever names it as a sou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
@@ -40,14 +40,15 @@ class Shared:
         self._courtesy: dict[str, list[str]] = {}
         self._order: list[str] = []
         modified: dict[str, None] = {}
-        self._ordered = False
+        self.ordered = False
+        """Whether anything has its place by more than what it requires."""
         for spec in graph.artifacts.values():
             if spec.modifies or spec.after or spec.iteration:
                 modified.update(dict.fromkeys(spec.modifies))
                 modified.update(dict.fromkeys(spec.produces if spec.iteration else ()))
-                self._ordered = True
-        if self._ordered:
-            self._order = _sorted(graph.artifacts, self._asked)
+                self.ordered = True
+        if self.ordered:
+            self._order = _sorted(graph.artifacts, self._asked, _is_about_files)
         if modified:
             self._build(modified)
 
@@ -67,7 +68,7 @@ class Shared:
         for stuck in self._stuck():
             self._courtesy.pop(stuck, None)
         if sources:
-            self._order = _sorted(self._graph.artifacts, lambda a: (*self._asked(a), *self.after(a)))
+            self._order = _sorted(self._graph.artifacts, lambda a: (*self._asked(a), *self.after(a)), _is_about_files)
 
     def _find_stages(self, order: Iterable[str], modified: Collection[str]) -> None:
         """The stages of these paths, in order, each with its place."""
@@ -128,20 +129,22 @@ class Shared:
         for reader, uses in self._readers.items():
             for path, stage in uses.items():
                 if path in wanted:
-                    self._link_reader_to(reader, stage if path in self._graph[reader].reads else None)
+                    self._link_to(reader, stage if path in self._graph[reader].reads else None)
                     readers.setdefault((path, stage), []).append(reader)
         for path in wanted:
             before: str | None = None
             for stage in self.chains[path]:
-                if before is not None:
-                    self._after.setdefault(stage, []).append(before)
+                self._link_to(stage, before)
                 if (path, before) in readers:
                     self._courtesy.setdefault(stage, []).extend(readers[path, before])
                 before = stage
 
-    def _link_reader_to(self, reader: str, stage: str | None) -> None:
+    def _link_to(self, follower: str, stage: str | None) -> None:
+        """One comes after the other; after a loop of another unit when that has come to its end."""
         if stage is not None:
-            self._after.setdefault(reader, []).append(stage)
+            spec = self._graph[stage]
+            whole = [f"{spec.unit}/{spec.phase}"] if spec.iteration and self._graph[follower].unit != spec.unit else []
+            self._after.setdefault(follower, []).extend([stage, *whole])
 
     def _stuck(self) -> set[str]:
         """What could never start if every reader had to come first: those readers read the file put back."""
@@ -165,6 +168,13 @@ class Shared:
         return set(waiting) - set(queue)
 
     # One unit, whose loop goes on or is cut short.
+
+    def are_of_one_unit(self, added: Iterable[ArtifactSpec], removed: Iterable[str]) -> bool:
+        """Whether nobody of another unit changes the files that these rounds of a loop change."""
+        paths = {path for spec in added for path in spec.modifies}
+        paths.update(path for artifact_id in removed for path in self._paths.get(artifact_id, ()))
+        chains = [self.chains[path] for path in paths if path in self.chains]
+        return all(chain[0].rpartition("/")[0] == chain[-1].rpartition("/")[0] for chain in chains)
 
     def follow(self, graph: ArtifactGraph) -> None:
         """From here on this is the plan; what changed in it is told by `go_on`."""
@@ -199,7 +209,7 @@ class Shared:
         known = self._readers.get(twin, {})
         reads = {path: known.get(path) for path in spec.reads if path in self.chains}
         for path, stage in reads.items():
-            self._link_reader_to(spec.id, stage)
+            self._link_to(spec.id, stage)
             self._readers.setdefault(spec.id, {})[path] = stage
         self._read_again(spec)
 
@@ -246,7 +256,7 @@ class Shared:
 
     def order(self) -> list[str]:
         """All artifacts, with requirements and earlier stages first."""
-        return self._order if self._ordered else self._graph.topological_sort()
+        return self._order if self.ordered else self._graph.topological_sort()
 
     def earlier(self, artifact_id: str, path: str) -> Iterator[str]:
         """The stages before this one, or up to the one that it reads; the nearest first."""
@@ -271,23 +281,38 @@ class Shared:
         return reads + [Use(path, None, True) for path in self._paths.get(artifact_id, ())]
 
 
-def _sorted(ids: Iterable[str], needs: Callable[[str], Iterable[str]]) -> list[str]:
-    """In the order given, with what each needs before it. What is on a cycle comes as it is met."""
-    members = ids if isinstance(ids, Collection) else list(ids)
+def _is_about_files(spec: ArtifactSpec) -> bool:
+    """Whether its place among others can matter to a shared file: those who only require such others come later."""
+    return bool(spec.unit or spec.modifies or spec.reads)
+
+
+def _sorted(
+    artifacts: Mapping[str, ArtifactSpec], needs: Callable[[str], Iterable[str]], first: Callable[[ArtifactSpec], bool]
+) -> list[str]:
+    """In the order given, `first` those of which this is true, with what each needs before it, in the same order.
+
+    What is on a cycle comes as it is met.
+    """
+    place = {artifact_id: number for number, artifact_id in enumerate(artifacts)}
+    starts = sorted(artifacts, key=lambda a: not first(artifacts[a]))
     placed: dict[str, None] = {}
     open_: set[str] = set()
-    for start in members:
+
+    def needed(artifact_id: str) -> Iterator[str]:
+        return iter(sorted((r for r in needs(artifact_id) if r in place), key=place.__getitem__))
+
+    for start in starts:
         if start in placed:
             continue
-        stack = [(start, iter(needs(start)))]
+        stack = [(start, needed(start))]
         open_.add(start)
         while stack:
             current, rest = stack[-1]
-            following = next((r for r in rest if r in members and r not in placed and r not in open_), None)
+            following = next((r for r in rest if r not in placed and r not in open_), None)
             if following is None:
                 stack.pop()
                 placed[current] = None
             else:
                 open_.add(following)
-                stack.append((following, iter(needs(following))))
+                stack.append((following, needed(following)))
     return list(placed)

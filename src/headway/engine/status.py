@@ -8,10 +8,12 @@ from typing import Any
 from headway.core.approval import is_open
 from headway.core.freshness import RESTORABLE, root_causes
 from headway.core.gates import missing
+from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, State
 from headway.engine import prompts
+from headway.engine.jobs import effect_question
 from headway.engine.result import Decision, Options
 from headway.engine.session import Judged
 from headway.errors import NotFound
@@ -116,22 +118,24 @@ def _of_pipeline(spec: ArtifactSpec) -> dict[str, Any]:
 def _blockers(judged: Judged) -> dict[str, str]:
     """What is not up to date because of a failure before it, and which: in one pass."""
     failed, found = judged.execution.state.failed, dict[str, str]()
-    for wave in judged.judge.graph.waves():
-        for a in wave:
-            by = next(
-                (r if r in failed else found[r] for r in judged.judge.graph[a].requires if r in failed or r in found),
-                "",
-            )
-            if by and a not in failed and not judged.reasons[a].fresh:
-                found[a] = by
+    for a in judged.judge.shared.order():
+        by = next((r if r in failed else found[r] for r in _needs(judged, a) if r in failed or r in found), "")
+        if by and a not in failed and not judged.reasons[a].fresh:
+            found[a] = by
     return found
+
+
+def _needs(judged: Judged, artifact_id: str) -> tuple[str, ...]:
+    """What has to be there before it is made: what it requires, earlier stages of its files, whoever comes first."""
+    spec = judged.judge.graph[artifact_id]
+    return (*spec.requires, *judged.judge.shared.after(artifact_id), *spec.after)
 
 
 def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) -> str:
     """The command that leads on: `headway run` while there is anything that a run can make, else what it would name,
     with the first way to decide where it would ask. "" if everything is up to date."""
     state, graph = judged.execution.state, judged.judge.graph
-    stale = [a for wave in graph.waves() for a in wave if not judged.reasons[a].fresh]
+    stale = [a for a in judged.judge.shared.order() if not judged.reasons[a].fresh]
     if not stale:
         return ""
     if state.closed:
@@ -142,7 +146,7 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
         return "headway run"  # out of quota, say: the same command goes on
     helps: dict[str, str] = {}
     for a in stale:
-        behind = next((r for r in graph[a].requires if r in helps), None)
+        behind = next((r for r in _needs(judged, a) if r in helps), None)
         if behind is not None:
             helps[a] = helps[behind]
             continue
@@ -153,7 +157,7 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
             return "headway run"
         helps[a] = command
     last = {"why": 1, "claim": 2}  # a word that is waited for comes first, as in a run's receipt
-    held = {f"headway why {a}" for a in state.claims if a not in state.failed}  # who has it is all that there is to say
+    held = {_why(a) for a in state.claims if a not in state.failed}  # who has it is all that there is to say
 
     def rank(command: str) -> int:
         return 3 if command in held else last.get(command.split()[1], 0)
@@ -169,8 +173,9 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
-    if artifact_id in state.failed or artifact_id in blockers:
-        return f"headway why {blockers.get(artifact_id, artifact_id)}"
+    asked = judged.reasons[artifact_id].code not in RESTORABLE and effect_question(state, spec)
+    if artifact_id in state.failed or artifact_id in blockers or asked:
+        return _why(blockers.get(artifact_id, artifact_id))
     elsewhere = judged.judge.unusable(artifact_id)
     if elsewhere is not None:
         return elsewhere.command
@@ -179,7 +184,12 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
         return ""
     claim = state.claims.get(artifact_id)
     is_held = claim is not None and not (claim.lease and claim.lease < now())
-    return f"headway {'why' if is_held else 'claim'} {artifact_id}"
+    return _why(artifact_id) if is_held else f"headway claim {as_word(artifact_id)}"
+
+
+def _why(artifact_id: str) -> str:
+    """As it is typed: what stands for units has a star in its name."""
+    return f"headway why {as_word(artifact_id)}"
 
 
 def _claim(claim: Claim, gone: Gone) -> dict[str, Any]:
@@ -211,6 +221,8 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
+    if decide is None and not reason.fresh and reason.code not in RESTORABLE:
+        decide = effect_question(state, state.artifacts[artifact_id])
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
@@ -253,9 +265,16 @@ def _rerun_from(state: State, artifact_id: str) -> str | None:
 
 
 def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
-    """What failed before it, and how: whatever it requires, directly or not."""
-    failed = judged.execution.state.failed
-    return {a: failed[a].error for a in judged.judge.graph.below([artifact_id]) if a in failed and a != artifact_id}
+    """What failed before it, and how: whatever it needs, directly or not."""
+    failed, artifacts = judged.execution.state.failed, judged.judge.graph.artifacts
+    if not failed:
+        return {}
+    found, stack = {artifact_id}, [artifact_id]
+    while stack:
+        more = [r for r in _needs(judged, stack.pop()) if r in artifacts and r not in found]
+        found.update(more)
+        stack += more
+    return {a: failed[a].error for a in artifacts if a in failed and a in found and a != artifact_id}
 
 
 def _elsewhere(judged: Judged, artifact_id: str) -> dict[str, dict[str, str]]:

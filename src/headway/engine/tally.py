@@ -52,7 +52,7 @@ class Tally:
         todo, found = self.todo, dict[str, None]()
         if len(todo) == len(chosen):
             return chosen
-        if not self._judge.shared.chains:
+        if not self._judge.shared.ordered:
             behind = set(self._judge.graph.above(todo))
             return [a for a in chosen if a in behind]
         for artifact_id in chosen:
@@ -61,8 +61,13 @@ class Tally:
         return found
 
     def builds_on(self, artifact_id: str) -> Iterable[str]:
-        """What an artifact cannot be made without: what it requires, and earlier stages of what it changes."""
+        """What an artifact cannot be made without: what it requires, and earlier stages of what it changes.
+
+        What stands for the last round of a loop builds on the phase that may ask for another one.
+        """
         spec, shared = self._record.state.artifacts[artifact_id], self._judge.shared
+        if spec.gathers == "last":
+            return (*spec.requires, *spec.after)
         return (*spec.requires, *shared.after(artifact_id)) if shared.chains else spec.requires
 
     def _waits_for(self, artifact_id: str) -> Iterable[str]:
@@ -191,8 +196,11 @@ class Tally:
             for artifact_id in removed & table.keys():
                 del table[artifact_id]
 
-    def extend(self, more: Collection[str], new: Collection[str]) -> None:
-        """These have to be gone through, too; those of them that are new and fresh are kept."""
+    def extend(self, more: Collection[str], new: Collection[str], *, elsewhere: bool) -> None:
+        """These have to be gone through, too; those of them that are new and fresh are kept.
+
+        `elsewhere`: what is neither may need others than before, too.
+        """
         reasons, artifacts = self._judge.reasons, self._record.state.artifacts
         for artifact_id in more:
             reason, gathers = reasons[artifact_id], artifacts[artifact_id].gathers
@@ -204,8 +212,11 @@ class Tally:
             elif artifact_id in new and not gathers:
                 self.result.kept.append(artifact_id)
         self.queue.add(more)
-        for artifact_id in new:
-            self.queue.wait_more(artifact_id)
+        if elsewhere:
+            self.queue.line_up_anew()
+        else:
+            for artifact_id in new:
+                self.queue.wait_more(artifact_id)
 
     def _unkeep(self, artifact_id: str) -> None:
         if artifact_id in self.result.kept:

@@ -102,13 +102,14 @@ class Outputs:
         if not all(map(self.readable, wanted)):
             return False
         for output in wanted:
+            path = output.path.rstrip("/")  # where a folder belongs, somebody may have left a file or a link
             if output.kind == "tree":
                 self._restore_tree(output)
             elif output.kind == "link":
-                self._restore_link(output.path, self.blobs.get(output.digest))
+                self._restore_link(path, self.blobs.get(output.digest))
             elif output.kind != "text":
-                self.write(output.path, self.blobs.get(output.digest), executable=output.kind == "exec")
-                self.observer.remember(output.path, output.digest, output.kind)
+                self.write(path, self.blobs.get(output.digest), executable=output.kind == "exec")
+                self.observer.remember(path, output.digest, output.kind)
         return True
 
     def stands(self, output: Output) -> bool:
@@ -220,6 +221,9 @@ class Outputs:
             write_all(REAL, fd, data, 0)
             os.utime(fd, ns=(now, now))
             found = os.fstat(fd)
+        except OSError as error:
+            error.filename = full  # nobody could tell from a number
+            raise
         finally:
             os.close(fd)
         return Placed(path, data, found, now)
@@ -267,7 +271,8 @@ class Outputs:
                         os.unlink(os.path.join(folder, name))
 
     def remove(self, path: str) -> None:
-        """Take away what stands at an output path, after its bytes were kept."""
+        """Take away what stands at an output path, after its bytes were kept. Nothing outside the project is."""
+        self._refuse_outside(path)
         full = self._full(path.rstrip("/"))
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.lstat(full).st_mode):

@@ -63,7 +63,15 @@ class Spot(NamedTuple):
     @property
     def label(self) -> str:
         """How a message names it."""
-        return f"artifact {self.artifact}: {self.key}" if self.artifact else self.key
+        return f"{self.owner}: {self.key}" if self.artifact else self.key
+
+    @property
+    def owner(self) -> str:
+        """Whose key it is: an artifact's, a pipeline's (`t:`), a phase's (`t:write`), or the plan's own."""
+        pipeline, is_in_one, phase = self.artifact.partition(":")
+        if is_in_one:
+            return f"pipeline {pipeline}, phase {phase}" if phase else f"pipeline {pipeline}"
+        return f"artifact {self.artifact}" if self.artifact else "the plan"
 
 
 class Notes:
@@ -93,8 +101,7 @@ class Notes:
         hint = self._nearest.setdefault(id(table), Nearest(table)).hint(name)
         if name == "id" and table is ARTIFACT_KEYS:
             hint = "its id is the key that it stands under"
-        owner = f"artifact {spot.artifact}" if spot.artifact else "the plan"
-        self.note("plan.key", f"{owner} has the unknown key {spot.key}", spot, hint=hint)
+        self.note("plan.key", f"{spot.owner} has the unknown key {spot.key}", spot, hint=hint)
 
     def lost_keys(self, given: object, artifact: str, within: str, noun: str = "") -> None:
         """Keys that a mapping gave twice, and keys that are not text."""

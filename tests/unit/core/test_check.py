@@ -148,6 +148,14 @@ def test_a_path_is_produced_or_modified_but_not_both_by_one_artifact() -> None:
     assert codes(spec("A", produces=("x",)), spec("B", "A", modifies=("x",)), spec("C", "A", modifies=("x",))) == []
 
 
+def test_a_part_of_a_folder_that_another_produces_is_not_modified_by_itself() -> None:
+    """The folder is one output: whoever changes something in it changes the folder."""
+    assert said(spec("A", produces=("d/",)), spec("B", "A", modifies=("d/x",))) == [
+        "artifact B modifies d/x, which is a part of d/ of artifact A (a folder is one output: modifies d/)"
+    ]
+    assert said(spec("A", produces=("d/",)), spec("B", "A", modifies=("d/",))) == []
+
+
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "~/x", "", ".", ".git/x", ".headway/x", "a\0b", "out/*.txt"])
 def test_outputs_stay_inside_the_project(path: str) -> None:
     """Produced and modified paths alike."""

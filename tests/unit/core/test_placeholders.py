@@ -130,6 +130,22 @@ def test_a_placeholder_without_a_value_is_a_fault(command: str, message: str) ->
     assert faults(command, ALL) == []
 
 
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        ("{inputs.alfa}", "alfa is not required", "did you mean {inputs.alpha}?"),
+        ("{inputs.alpha.1}", "{inputs.alpha} is the first output of alpha", "write the path of another one"),
+        ("{inputs.other}", "other is not required", "add other to requires"),
+    ],
+)
+def test_an_input_that_is_none_says_what_to_write(command: str, message: str, hint: str) -> None:
+    """Mistyped, a second output, or something that is really not required."""
+    (fault,) = faults(command, Offer(0, ["alpha", "beta"], []))
+
+    assert message in fault.message
+    assert hint in fault.hint
+
+
 def test_an_output_out_of_range_is_a_fault() -> None:
     """Outputs are counted from zero."""
     assert faults("{outputs.0} {outputs.1}", ALL) == []

@@ -314,6 +314,16 @@ def test_a_value_of_the_wrong_kind_says_what_was_expected(text: str, message: st
     assert said(f"goal: x\nartifacts:\n  A:\n    {text}\n") == [f"line 4: {message}"]
 
 
+def test_a_problem_of_a_pipeline_or_phase_is_said_of_it() -> None:
+    """It is no artifact."""
+    text = "goal: x\npipelines:\n  t:\n    unit: [a]\n    units: [a]\n    phases:\n      w: {rum: x, run: [y]}\n"
+    assert said(text) == [
+        "line 4: pipeline t has the unknown key unit (did you mean units?)",
+        "line 7: pipeline t, phase w has the unknown key rum (did you mean run?)",
+        "line 7: pipeline t, phase w: run must be text, not a list",
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -9,6 +9,7 @@ from headway.core import events as ev
 from headway.core.decide.base import Events, Rejection, too_long, unknown
 from headway.core.fingerprint import content_digest
 from headway.core.gates import REJECTED, Check, open_gates, rejecting, replaced
+from headway.core.ids import as_word
 from headway.core.lifecycle import is_done, last_made, stage_of
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Completion, State, Verdict
@@ -77,7 +78,7 @@ def record_verdict(state: State, command: cmd.RecordVerdict) -> Events | Rejecti
             code="gate.outdated",
             message=f"Artifact {command.id} was made again since you looked at it",
             facts={"you looked at": command.content, "it is now": content},
-            hint=f"headway gate {command.id} shows what there is to judge",
+            hint=f"headway gate {as_word(command.id)} shows what there is to judge",
         )
     said = ev.GateRecorded(
         id=command.id,
@@ -128,7 +129,7 @@ def _subject(state: State, artifact_id: str) -> Completion | Rejection:
         code="gate.early",
         message=f"There is nothing of {artifact_id} to judge yet",
         facts={"it is": stage_of(state, artifact_id).replace("_", " ")},
-        hint=f"headway run {artifact_id}, or headway claim {artifact_id}, makes it first",
+        hint=f"headway run {as_word(artifact_id)}, or headway claim {as_word(artifact_id)}, makes it first",
     )
 
 
@@ -140,7 +141,7 @@ def _not_theirs(state: State, command: cmd.RecordVerdict, gate: Gate | None) -> 
             code="gate.unknown",
             message=f"Artifact {command.id} has no gate {command.gate}",
             facts={"its gates": ", ".join(g.name for g in gates) or "none"},
-            hint=f"headway gate {command.id} lists them",
+            hint=f"headway gate {as_word(command.id)} lists them",
         )
     if not command.by.strip():
         return Rejection(
@@ -152,14 +153,14 @@ def _not_theirs(state: State, command: cmd.RecordVerdict, gate: Gate | None) -> 
             code="gate.check",
             message=f"Gate {gate.name} of {command.id} is a command; nobody's word passes it",
             facts={"command": gate.run},
-            hint=f"headway gate {command.id} {gate.name} --run",
+            hint=f"headway gate {as_word(command.id)} {gate.name} --run",
         )
     if gate.by and command.by.strip() not in gate.by:
         return Rejection(
             code="gate.stranger",
             message=f"{command.by} has no say at gate {gate.name} of {command.id}",
             facts={"who has": ", ".join(gate.by)},
-            hint=f"headway gate {command.id} {gate.name} {command.verdict.lower()} --by {gate.by[0]}",
+            hint=f"headway gate {as_word(command.id)} {gate.name} {command.verdict.lower()} --by {gate.by[0]}",
         )
     return None
 

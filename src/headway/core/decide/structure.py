@@ -14,6 +14,7 @@ from headway.core.decide.base import LONGEST, Events, Rejection, held, overlong,
 from headway.core.decide.gating import regate
 from headway.core.decide.standing import bad_profile, locked, set_profile
 from headway.core.graph import ArtifactGraph
+from headway.core.ids import as_word
 from headway.core.lifecycle import is_done, recorded_status
 from headway.core.merge import merge
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Replanning
@@ -201,7 +202,8 @@ def _refuse_expanded(state: State, command: cmd.ChangePlan) -> Rejection | None:
         kind="usage",
         code="plan.expanded",
         message=f"Artifact {found.id} comes of pipeline {found.pipeline}, and is changed there",
-        hint=f"edit pipeline {found.pipeline} in the plan file; headway skip {found.id} --reason … leaves it out",
+        hint=f"edit pipeline {found.pipeline} in the plan file; "
+        f"headway skip {as_word(found.id)} --reason … leaves it out",
     )
 
 

@@ -9,7 +9,7 @@ from headway.core import events as ev
 from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
-from headway.core.ids import name_elsewhere
+from headway.core.ids import as_word, name_elsewhere
 from headway.core.lifecycle import allowed, is_done, last_made, recorded_status, stage_of
 from headway.core.state import Proposal, State
 
@@ -30,6 +30,7 @@ def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
             partial=command.partial,
             boot=command.boot,
             lasting="forced" in because,
+            prompts=command.prompts,
         )
     )
     return events
@@ -109,7 +110,7 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 code="claim.held",
                 message=f"Artifact {artifact_id} is being made already",
                 facts={"by": claim.by, "since": claim.at, **({"until": claim.lease} if claim.lease else {})},
-                hint=f"headway why {artifact_id}",
+                hint=f"headway why {as_word(artifact_id)}",
             )
         if command.seen and _newest(state, artifact_id) != command.seen.get(artifact_id):
             return Rejection(
@@ -117,7 +118,7 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 code="artifact.moved",
                 message=f"Artifact {artifact_id} was made since you looked",
                 facts={"by event": _newest(state, artifact_id)},
-                hint=f"headway why {artifact_id}",
+                hint=f"headway why {as_word(artifact_id)}",
             )
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
@@ -127,7 +128,7 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 code="artifact.waiting",
                 message=f"Artifact {artifact_id} requires what is not done",
                 facts={"waits for": ", ".join(waiting)},
-                hint=f"headway run {waiting[0]}",
+                hint=f"headway run {as_word(waiting[0])}",
             )
     starts = tuple(
         ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
@@ -173,7 +174,7 @@ def _fenced(state: State, artifact_id: str, token: int) -> Rejection | None:
             "its holder": f"{claim.by or '?'} (token {claim.seq})" if claim else "nobody",
             "status": recorded_status(state, artifact_id),
         },
-        hint=f"headway why {artifact_id}; claim it again if it still has to be made",
+        hint=f"headway why {as_word(artifact_id)}; claim it again if it still has to be made",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headway.core.approval import spec_hash
 from headway.core.lifecycle import all_done, is_done, last_made, plan_after
 from headway.core.plan import ArtifactSpec
@@ -80,6 +82,17 @@ def forget(state: State, artifact_id: str) -> None:
         state.asked,
     ):
         aspect.pop(artifact_id, None)
+
+
+def leave_files(state: State, gone: Iterable[ArtifactSpec]) -> None:
+    """What artifacts did in place that are gone now stays, where none is left that did something there, too."""
+    paths = {path for spec in gone for path in spec.modifies} & state.origins.keys()
+    if paths:
+        for spec in state.artifacts.values():
+            if spec.modifies and last_made(state, spec.id) is not None:
+                paths.difference_update(spec.modifies)
+        for path in paths:
+            del state.origins[path]
 
 
 def drop_claims(state: State) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from headway.core import events as ev
 from headway.core.approval import is_open_ended
-from headway.core.evolve.base import differs, finish, forget, reopen, shut
+from headway.core.evolve.base import differs, finish, forget, leave_files, reopen, shut
 from headway.core.lifecycle import is_done, last_made, plan_after
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Expansion, PromptNote, State
@@ -19,6 +19,7 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
     """Structure that follows from a pipeline: the plan, as somebody proposed it, stays what it was."""
     if state.approval is not None and event.units is not None and is_open_ended(state, event.pipeline):
         _units_differ(state, event)
+    gone = [state.artifacts[a] for a in event.removed if last_made(state, a) is not None]
     for artifact_id in event.removed:
         if not is_done(state, artifact_id):
             shut(state, state.artifacts[artifact_id].milestone)
@@ -28,6 +29,7 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
         forget(state, artifact_id)
         for aspect in (state.uncertain, state.past, state.prompts):
             aspect.pop(artifact_id, None)
+    leave_files(state, gone)
     for spec in event.artifacts:
         before = state.artifacts.get(spec.id)
         if before is None or (before.milestone != spec.milestone and not is_done(state, spec.id)):

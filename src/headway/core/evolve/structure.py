@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from headway.core import events as ev
-from headway.core.evolve.base import differs, finish, forget, reopen, shut
+from headway.core.evolve.base import differs, finish, forget, leave_files, reopen, shut
 from headway.core.gates import REJECTED
-from headway.core.lifecycle import is_done, plan_after
+from headway.core.lifecycle import is_done, last_made, plan_after
 from headway.core.plan import ArtifactSpec, Value
 from headway.core.state import Replanned, State
 
@@ -112,6 +112,7 @@ def updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
 
 def removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
     _change(state, event, record)
+    gone = [state.artifacts[a] for a in event.ids if last_made(state, a) is not None]
     for artifact_id in event.ids:
         if not is_done(state, artifact_id):
             shut(state, state.artifacts[artifact_id].milestone)
@@ -119,6 +120,7 @@ def removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:
         differs(state, artifact_id, state.artifacts.pop(artifact_id), None)
         forget(state, artifact_id)
         state.uncertain.pop(artifact_id, None)
+    leave_files(state, gone)
     finish(state)
 
 

@@ -13,13 +13,14 @@ from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED
 from headway.core.lifecycle import is_done, last_whole, plan_after, unfinished
 from headway.core.plan import Replanning
-from headway.core.state import Claim, Completion, Failure, Note, Run, Skip, State
+from headway.core.state import BEFORE, Claim, Completion, Failure, Note, Run, Skip, State
 
 
 def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
     state.sound = True
-    for artifact_id in sorted(unfinished(state) - state.claims.keys()):
+    for artifact_id in sorted(unfinished(state, event.boot) - state.claims.keys()):
         state.uncertain.setdefault(artifact_id, 0)
+    prompts = state.run.prompts if state.run is not None and not state.whole else {}
     state.run = Run(
         id=event.run,
         seq=record.seq,
@@ -28,6 +29,7 @@ def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         boot=event.boot,
         since=last_whole(state.run),
         pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
+        prompts=prompts if event.partial else prompts | event.prompts,
     )
     if event.lasting:
         state.asked |= {a: record.seq for a, code in event.reasons.items() if code == "forced"}
@@ -194,3 +196,5 @@ def left(state: State, event: ev.HolderLeft, record: ev.Record) -> None:
 
 def step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
     state.steps.setdefault(event.id, {})[event.name] = event.step
+    if event.name.startswith(BEFORE):
+        state.origins[event.name.removeprefix(BEFORE)] = event.step.blob

@@ -128,6 +128,10 @@ class Inputs(dict[str, Input]):
         return found[0]
 
 
+Stepper = Callable[[str, Callable[[], Any], bool], Any]
+"""Makes a part of an attempt durable: its name, what is to be done, and whether that has to be awaited."""
+
+
 class Surroundings:
     """What is around attempts: their environment, who keeps their steps, who hears of them, and whether they are to
     stop. These are for one that is only checked: nobody hears of it, and it ends by itself.
@@ -157,8 +161,8 @@ class Surroundings:
         """The same for every attempt that is made from the same things."""
         return ""
 
-    def stepper(self, job: Job) -> Callable[[str, Callable[[], Any]], Any] | None:
-        """What makes a part of it durable, by name."""
+    def stepper(self, job: Job) -> Stepper | None:
+        """What makes a part of it durable."""
         return None
 
     def began(self, job: Job, pid: int) -> None:
@@ -204,7 +208,10 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct):
-    """What came of it: nothing wrong, or an error; what a function returned; what was printed."""
+    """What came of it: nothing wrong, or an error; what a function returned; what was printed.
+
+    `wrote`: it asked for the paths of its outputs, so that what stands there may be its own.
+    """
 
     ok: bool
     code: str = ""
@@ -213,6 +220,7 @@ class Attempt(msgspec.Struct):
     stdout: bytes = b""
     stderr: bytes = b""
     retry_after: float | None = None
+    wrote: bool = False
 
 
 class QuotaExhausted(Exception):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import selectors
-import shlex
 import signal
 import subprocess
 import time
@@ -14,7 +13,8 @@ from typing import IO
 
 from msgspec.structs import replace
 
-from headway.core.placeholders import OWN, Placeholder, substitute
+from headway.core.placeholders import OWN, Placeholder, find, substitute
+from headway.engine.recipes import shell
 from headway.engine.recipes.base import KEPT_OUTPUT, TO, Attempt, Job, Kept
 
 GRACE = 2.0
@@ -23,6 +23,9 @@ LONGEST_TEXT = 32 * 1024 * 1024
 
 LONGEST_WORD = 30_000
 """A longer command is given to the shell as a file: the system limits how long one word of a call may be."""
+
+PATHS = frozenset({"output", "outputs", "inputs", "sources", "file"})
+"""Placeholders that stand for paths: none of them is taken for an option, whatever it begins with."""
 
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
@@ -33,12 +36,15 @@ _RETRY_AFTER = re.compile(r"retry[ -]after\s*[:=]?\s*(\d{1,7}(?:\.\d{1,3})?)", r
 
 def command_line(job: Job, template: str) -> str:
     """The command with its placeholders replaced, each quoted for the place in the shell's text where it stands."""
-    places = _quotes(template)
+    places = shell.places(template, ((p.start, p.end) for p in find(template)))
 
     def put(placeholder: Placeholder) -> str:
         if placeholder.name in OWN and not (job.spec.phase or (placeholder.name == "prompt" and job.prompt_path)):
             return placeholder.text
-        return " ".join(_quoted(text, places[placeholder.start]) for text in _values(job, placeholder))
+        values = _values(job, placeholder)
+        if placeholder.name in PATHS:
+            values = [f"./{path}" if path.startswith("-") else path for path in values]
+        return " ".join(shell.quoted(text, places[placeholder.start]) for text in values)
 
     return substitute(template, put)
 
@@ -77,31 +83,6 @@ def _values(job: Job, placeholder: Placeholder) -> list[str]:
 def _from_root(path: str, root: str) -> str:
     """A path as the project names it; a folder ends in a slash, as it does where it is an output."""
     return os.path.relpath(path, root) + ("/" if path.endswith("/") else "")
-
-
-def _quotes(template: str) -> list[str]:
-    """For each character, the kind of quotes that it stands in: "'", '"' or none."""
-    places: list[str] = []
-    inside, escaped = "", False
-    for character in template:
-        places.append(inside)
-        if escaped:
-            escaped = False
-        elif character == "\\" and inside != "'":
-            escaped = True
-        elif inside:
-            inside = "" if character == inside else inside
-        elif character in "'\"":
-            inside = character
-    return places
-
-
-def _quoted(text: str, inside: str) -> str:
-    if inside == "'":
-        return text.replace("'", "'\\''")
-    if inside == '"':
-        return re.sub(r'([\\"$`])', r"\\\1", text)
-    return shlex.quote(text)
 
 
 def _plain(value: object) -> str:
@@ -214,13 +195,20 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def _explain(code: int, stderr: bytes) -> str:
-    what = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    what = f"exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
     lines = _lines(stderr)
     first, last = (_printable(lines[0]), _printable(lines[-1])) if lines else ("", "")
     if first.startswith("Traceback") or first == last:
         first = ""  # Python says it at the end
     said = f"{first}{TO}{last}" if first else last
     return f"{what}: {said}" if said else what
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of those for real time, which have none
+        return f"signal {number}"
 
 
 def _lines(data: bytes) -> list[str]:

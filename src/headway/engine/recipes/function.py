@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted
+from headway.engine.imports import reading
+from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper
 from headway.engine.recipes.prints import kept_prints
 from headway.errors import UsageError
 
@@ -38,11 +39,12 @@ _imported: dict[str, tuple[int, int]] = {}
 class Context:
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
-    __slots__ = ("_job", "_step")
+    __slots__ = ("_asked", "_job", "_step")
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._step: Callable[[str, Callable[[], Any]], Any] | None = None
+        self._asked = False
+        self._step: Stepper | None = None
 
     @property
     def id(self) -> str:
@@ -138,11 +140,13 @@ class Context:
     @property
     def paths(self) -> Mapping[str, Path]:
         """Where its outputs go, by name."""
+        self._asked = True
         return {name: Path(self._job.root, path) for name, path in self._job.spec.outputs.items()}
 
     @property
     def outputs(self) -> list[Path]:
         """The paths that it writes."""
+        self._asked = True
         spec = self._job.spec
         return [Path(self._job.root, path) for path in spec.outputs.values() or spec.produces]
 
@@ -154,18 +158,21 @@ class Context:
         return self.outputs[0]
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function once: its result is on record when it returns; after a crash it is taken from there."""
+        """Call a function once: its result is on record when it returns; after a crash it is taken from there.
+
+        What an async function returns is awaited: `await ctx.step("ask", ask, "why?")`.
+        """
         if self._step is None:
             self._step = self._job.around.stepper(self._job)
         if self._step is None:
             return function(*args, **kwargs)
-        return self._step(name, lambda: function(*args, **kwargs))
+        return self._step(name, lambda: function(*args, **kwargs), inspect.iscoroutinefunction(function))
 
 
 def load_function(root: str, reference: str) -> Callable[..., Any]:
     """The function that `module:function` or `path/file.py:function` names, imported from the project."""
     module_name, _, qualname = reference.partition(":")
-    with _loading, _without_bytecode():
+    with _loading, _without_bytecode(), reading(module_name):
         try:
             _forget_changed(root)
             module = _load(root, module_name)
@@ -182,11 +189,18 @@ def load_function(root: str, reference: str) -> Callable[..., Any]:
             raise UsageError(
                 f"{module_name} cannot be imported",
                 facts={"error": f"{type(error).__name__}: {error}"},
-                hint=f"python -c 'import {module_name}' in the project root shows where",
+                hint=f"{_shown(module_name)} in the project root shows where",
                 code="recipe.import",
             ) from error
     function: Callable[..., Any] = found
     return function
+
+
+def _shown(module_name: str) -> str:
+    """What has to be typed to see how an import fails."""
+    from shlex import quote
+
+    return f"python {quote(module_name)}" if module_name.endswith(".py") else f"python -c 'import {module_name}'"
 
 
 @contextmanager
@@ -285,7 +299,7 @@ def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEvent
             value = _call_in_time(function, given, job)
         if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
-        return Attempt(True, value=value)
+        return Attempt(True, value=value, wrote=_asked_for_paths(given))
     except QuotaExhausted as stop:
         return Attempt(False, "quota", str(stop), retry_after=stop.retry_after)
     except _TimeIsUp:
@@ -327,8 +341,16 @@ def _raised(function: Callable[..., Any]) -> Attempt:
     where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
-    message = f"{name}: {_cut(str(error))}{where}".encode("utf-8", "backslashreplace").decode()
+    message = f"{name}: {_cut(_words(error))}{where}".encode("utf-8", "backslashreplace").decode()
     return Attempt(False, "function_failed", message, stderr=text.encode("utf-8", "replace"))
+
+
+def _words(error: BaseException | None) -> str:
+    """What an error says, if it can say anything."""
+    try:
+        return str(error)
+    except Exception as other:  # noqa: BLE001  # whatever it raises, the first one counts
+        return f"(no words: {type(other).__name__})"
 
 
 def _cut(text: str) -> str:
@@ -342,6 +364,11 @@ def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
     if _wants_context(function) and "ctx" not in given:
         given["ctx"] = Context(job)
     return given
+
+
+def _asked_for_paths(given: Mapping[str, Any]) -> bool:
+    context = given.get("ctx")
+    return isinstance(context, Context) and context._asked
 
 
 @lru_cache(maxsize=1024)

@@ -76,6 +76,12 @@ class _Stream:
         for line in lines:
             self.write(line)
 
+    def close(self) -> None:
+        """Who is listened to has no stream of its own to close; nobody else is to lose theirs."""
+        prints = _writer.get()
+        if prints is None or prints in self._theirs:
+            self._real.close()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 

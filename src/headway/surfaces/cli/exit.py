@@ -18,6 +18,10 @@ CODES: tuple[tuple[type[HeadwayError], int], ...] = (
 )
 
 
+MEANT = {"history": "dag show", "explain": "why", "list": "plans list", "build": "run", "make": "run"}
+"""Words that others use for a verb."""
+
+
 def exit_code(error: HeadwayError) -> int:
     """The exit code of an error, by who can do something about it."""
     return next((code for kind, code in CODES if isinstance(error, kind)), 70)
@@ -56,7 +60,7 @@ def unknown_verb(name: str, known: list[str]) -> UsageError:
         return UsageError(
             f"The verb comes first, then {name}", hint=f"headway VERB {name} …; headway --help", code="usage.verb"
         )
-    near = Nearest(known).of(name)
+    near = MEANT.get(name) or Nearest(known).of(name)
     return UsageError(
         f"headway has no verb {name!r}",
         facts={"did you mean": f"headway {near}"} if near else {},

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.freshness import EDITS
+from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.surfaces.cli.receipt import question
 
@@ -26,8 +27,8 @@ def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
     from shlex import quote
 
     if claim.get("over") or claim.get("gone"):
-        return f"headway claim {artifact_id}{where}"
-    return f"headway complete {artifact_id} --by {quote(claim['by'])}{where}"
+        return f"headway claim {as_word(artifact_id)}{where}"
+    return f"headway complete {as_word(artifact_id)} --by {quote(claim['by'])}{where}"
 
 
 def give(lack: Mapping[str, str], where: str) -> str:
@@ -36,9 +37,9 @@ def give(lack: Mapping[str, str], where: str) -> str:
 
 
 def still_open(document: Mapping[str, Any]) -> list[str]:
-    """What is not up to date, of a document of `status`."""
-    found = document["artifacts"].items()
-    return [a for a, artifact in found if artifact["freshness"] == "stale" and not artifact.get("gathers")]
+    """What is not up to date, of a document of `status`; what only gathers others counts where that failed."""
+    stale = {a: found for a, found in document["artifacts"].items() if found["freshness"] == "stale"}
+    return [a for a, found in stale.items() if found["error"] or not found.get("gathers")]
 
 
 def leads_on(document: Mapping[str, Any], where: str) -> str:
@@ -48,7 +49,7 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
         ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
-        return f"{edited[0]} is yours to decide: headway diff {edited[0]}{where} shows it. Next: {ways}"
+        return f"{edited[0]} is yours to decide: headway diff {as_word(edited[0])}{where} shows it. Next: {ways}"
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
     grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())

@@ -26,13 +26,14 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan-id", metavar="ID", help="a saved plan by its id")
 
 
-def at_least(lowest: int, kind: type = int) -> Callable[[str], Any]:
-    """A number that is not smaller than this."""
+def at_least(lowest: int, kind: type = int, *, highest: int | None = None) -> Callable[[str], Any]:
+    """A number that is not smaller than this, and not above the highest if there is one."""
 
     def number(text: str) -> Any:
         value = kind(text)
-        if not lowest <= value < 1e9:
-            raise argparse.ArgumentTypeError(f"{text} is not a number from {lowest} on")
+        if not lowest <= value < 1e9 or (highest is not None and value > highest):
+            upto = f"to {highest}" if highest is not None else "on"
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {lowest} {upto}")
         return value
 
     return number

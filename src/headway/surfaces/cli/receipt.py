@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from headway.core.ids import as_word
 from headway.engine.result import NEXT_GATE, Decision, RunResult
 from headway.projections.story import seconds
 
@@ -86,7 +87,7 @@ def next_command(result: RunResult, where: str = "") -> str:
         command = "run"
     elif result.failed or result.decisions:
         held = (a for decision in result.decisions for a in decision.artifacts)
-        command = f"why {next(iter((*result.failed, *held)))}"
+        command = f"why {as_word(next(iter((*result.failed, *held))))}"
     elif result.elsewhere:
         return next(iter(result.elsewhere.values()))
     elif result.moved or result.beyond:
@@ -107,6 +108,8 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "yellow", question(decision, where)
     for artifact_id, path in _few(result.moved.items()):
         yield "yellow", f"{artifact_id}: {path} changed while it was being made. Next: headway run{where}"
+    for artifact_id, paths in _few(result.preserved.items()):
+        yield "yellow", f"What stood at {names(paths)} is kept: headway restore {artifact_id}{where} brings it back"
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
         first, *more = how.split(NEXT_GATE)

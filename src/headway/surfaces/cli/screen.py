@@ -101,6 +101,11 @@ class Screen:
                 print(text)
 
     @property
+    def is_terminal(self) -> bool:
+        """Whether somebody reads along, rather than a file or another program."""
+        return sys.stdout.isatty()
+
+    @property
     def can_ask(self) -> bool:
         """Whether somebody sits there: both ways are a terminal, and no script wants JSON."""
         return not self.as_json and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.files.given import read_given
 from headway.life import Finished, Life
 from headway.surfaces.cli.meant import work_of
@@ -37,7 +38,7 @@ def show(done: Finished, screen: Screen) -> None:
     if done.status == "complete":
         screen.say(f"{done.artifact} is complete (event {done.completion.seq}). Next: headway next")
     elif done.status == "failed":
-        screen.say(f"{done.artifact} is rejected. Next: headway why {done.artifact}")
+        screen.say(f"{done.artifact} is rejected. Next: headway why {as_word(done.artifact)}")
     else:
         screen.say(f"{done.artifact} is made (event {done.completion.seq}) and waits:")
     for number, lack in enumerate(done.missing):

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from headway.core.clipping import clip
+from headway.core.ids import as_word
 from headway.errors import TryLater
 from headway.history.shapes import GoalDetail, GoalEntry, Task, to_dict
 from headway.projections.story import count, seconds
@@ -243,7 +244,7 @@ def _say_origin(made: dict[str, Any], screen: Screen) -> None:
     if made["model"]:
         screen.say(f"  model: {made['model']}")
     if made["prompt"]:
-        screen.say(f"  prompt: headway show {made['artifact']} --prompt --plan-id {goal['id']}")
+        screen.say(f"  prompt: headway show {as_word(made['artifact'])} --prompt --plan-id {goal['id']}")
     if made["note"]:
         screen.say(f"  note: {made['note']}")
     if made.get("problem"):

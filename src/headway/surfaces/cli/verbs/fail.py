@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.life import Life
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_by, add_json, add_plan, project_of
@@ -24,5 +25,5 @@ def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
     Life(work, by=args.by).fail(meant.plan_id, args.artifact, token=args.token, error=args.error)
     screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact, "error": args.error})
-    screen.say(f"{args.artifact} failed: {args.error}. Next: headway claim {args.artifact} tries again")
+    screen.say(f"{args.artifact} failed: {args.error}. Next: headway claim {as_word(args.artifact)} tries again")
     return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.errors import UsageError
 from headway.files.given import read_given
 from headway.life import Life
@@ -41,7 +42,7 @@ def run(args: Any, screen: Screen) -> int:
     life = Life(work, by=args.by or ("cli" if args.run else ""))
     if args.at is not None and args.gate is not None:
         raise UsageError(
-            "Nothing is said in the past", hint=f"headway gate {args.artifact} --at {args.at}", code="gate.at"
+            "Nothing is said in the past", hint=f"headway gate {as_word(args.artifact)} --at {args.at}", code="gate.at"
         )
     if args.gate is not None and (args.run or args.verdict):
         if args.run:
@@ -54,7 +55,7 @@ def run(args: Any, screen: Screen) -> int:
         show(done, screen)
         return 0
     if args.gate is not None:
-        hint = f"headway gate {args.artifact} {args.gate} approve --by NAME"
+        hint = f"headway gate {as_word(args.artifact)} {args.gate} approve --by NAME"
         raise UsageError("Say what to do at the gate", hint=f"{hint}, or --run", code="gate.what")
     found = life.gates(meant.plan_id, args.artifact, at=args.at)
     screen.answer(found)

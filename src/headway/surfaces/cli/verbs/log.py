@@ -21,6 +21,7 @@ from headway.surfaces.cli.screen import Screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("word", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("-n", "--last", type=int, metavar="N", help="only the last N events; snapshots are none")
     parser.add_argument("--since", type=int, default=1, metavar="SEQ", help="from this event on")
     parser.add_argument("--all", action="store_true", help="also the snapshots, in which nothing happens")
@@ -32,6 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
+    if args.word is not None:
+        raise UsageError(
+            f"log does not know what to do with {args.word!r}",
+            facts={"reason": "it tells of the whole plan"},
+            hint="headway show ID and headway why ID tell of one artifact",
+            code="usage.log",
+        )
     if args.follow and args.at is not None:
         raise UsageError(
             "What is followed goes on, and --at ends with an event",

@@ -29,7 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan-id", metavar="ID", help="the plan that is meant when a call names none")
     parser.add_argument("--http", action="store_true", help="streamable HTTP on 127.0.0.1 instead of stdin and stdout")
     parser.add_argument(
-        "--port", type=at_least(0), default=PORT, metavar="N", help=f"with --http; 0: any (default: {PORT})"
+        "--port",
+        type=at_least(0, highest=65535),
+        default=PORT,
+        metavar="N",
+        help=f"with --http; 0: any (default: {PORT})",
     )
     parser.add_argument("--config", choices=CLIENTS, help="print the settings of a client, and end")
     add_project(parser)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.life import Life
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
@@ -28,9 +29,11 @@ def run(args: Any, screen: Screen) -> int:
     for offer in found.offers:
         how = "headway run" if offer.spec.has_recipe else "headway claim"
         whom = f" (for {offer.spec.agent})" if offer.spec.agent else ""
-        screen.say(f"{how} {offer.spec.id}{same_plan(args)}{whom}  {screen.style(offer.reason.text, 'dim')}")
+        screen.say(f"{how} {as_word(offer.spec.id)}{same_plan(args)}{whom}  {screen.style(offer.reason.text, 'dim')}")
     for artifact_id, error in list(found.failed.items())[:SHOWN]:
-        screen.say(f"{artifact_id} failed: {error}. Next: headway claim {artifact_id}, or headway replan --plan FILE")
+        screen.say(
+            f"{artifact_id} failed: {error}. Next: headway claim {as_word(artifact_id)}, or headway replan --plan FILE"
+        )
     for artifact_id, by in list(found.blocked.items())[:SHOWN]:
         screen.say(f"{artifact_id} is blocked by {by}")
     for artifact_id, why in list(found.waiting.items())[:SHOWN]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.life import Finished
 from headway.planning import Planning
 from headway.surfaces.cli.judging import add_judged, judge
@@ -22,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     def tell(done: Finished) -> None:
-        screen.say(f"{done.artifact} is rejected: {args.reason}. Next: headway why {done.artifact}")
+        screen.say(f"{done.artifact} is rejected: {args.reason}. Next: headway why {as_word(done.artifact)}")
 
     def reject(planning: Planning, plan_id: str) -> None:
         planning.reject(plan_id, reason=args.reason)

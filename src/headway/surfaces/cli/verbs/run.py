@@ -239,9 +239,11 @@ def _next(preview: PlanPreview, args: Any) -> str:
     if not preview.can_go_on:
         return ""
     first = f"Before it starts, run asks: {preview.question.text}. " if preview.question else ""
-    chosen = [("--until", args.until), ("--rerun", args.rerun), ("--rerun-from", args.rerun_from)]
-    words = [*args.targets, *(word for flag, ids in chosen for a in ids for word in (flag, a))]
-    words += ["--force"] if args.rerun_all else []
+    given = {"--until": args.until, "--rerun": args.rerun, "--rerun-from": args.rerun_from, "--set": args.set}
+    given |= {"--take": [args.take] if args.take else []}
+    switches = {"--force": args.rerun_all, "--fresh": args.fresh}
+    words = [*args.targets, *(word for flag, values in given.items() for value in values for word in (flag, value))]
+    words += [flag for flag, is_on in switches.items() if is_on]
     return f"{first}Next: {shlex.join(['headway', 'run', *words])}{same_plan(args)}"
 
 

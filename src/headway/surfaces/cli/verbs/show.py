@@ -9,12 +9,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.errors import NotFound
 from headway.projections.story import seconds
 from headway.reading import Piece, Reading, Shown
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+
+LONGEST = 20_000
+"""So many characters of a text are shown to somebody who reads along."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +63,8 @@ def _bytes(found: Shown, name: str) -> bytes:
         raise NotFound(
             f"The {name} of {found.attempt.artifact} cannot be shown",
             facts={"path": piece.path, "reason": piece.what},
-            hint=f"headway restore {found.attempt.artifact} --at {found.attempt.seq} brings it back, if it is stored",
+            hint=f"headway restore {as_word(found.attempt.artifact)} --at {found.attempt.seq} "
+            "brings it back, if it is stored",
             code="show.bytes",
         )
     return piece.data
@@ -79,18 +84,27 @@ def _say(found: Shown, screen: Screen, where: str) -> None:
         _say_piece(found.prompt, "prompt", screen)
     for piece in found.outputs:
         _say_piece(piece, piece.path or "text", screen)
+    texts = {piece.digest for piece in found.outputs if not piece.path}
     for name, printed in (("stdout", found.stdout), ("stderr", found.stderr)):
-        if printed is not None:
+        if printed is not None and printed.digest not in texts:  # of a command without files, stdout is its text
             _say_piece(printed, name, screen)
     if found.others:
         numbers = ", ".join(map(str, found.others[-8:]))
-        screen.say(screen.style(f"earlier: {numbers} (headway show {attempt.artifact} --at SEQ{where})", "dim"))
+        screen.say(
+            screen.style(f"earlier: {numbers} (headway show {as_word(attempt.artifact)} --at SEQ{where})", "dim")
+        )
 
 
 def _say_piece(piece: Piece, name: str, screen: Screen) -> None:
-    digest = f", {piece.digest[:16]}" if name not in ("stdout", "stderr", "prompt") else ""
-    screen.say(screen.style(f"--- {name} ({piece.size} bytes{digest})", "dim"))
-    if piece.text is None:
+    said = name in ("stdout", "stderr", "prompt")  # of these no size is recorded, only their bytes
+    size = "" if said and piece.data is None else f" ({piece.size} bytes{'' if said else f', {piece.digest[:16]}'})"
+    screen.say(screen.style(f"--- {name}{size}", "dim"))
+    text = piece.text
+    if text is None:
         screen.say(f"[{piece.what}]")
+    elif screen.is_terminal and len(text) > LONGEST:
+        screen.say(text[:LONGEST])
+        more = f"… and {len(text) - LONGEST:,} characters more: --{name if said else 'output'} shows all of it"
+        screen.say(screen.style(more, "dim"))
     else:
-        screen.say(piece.text.removesuffix("\n"))
+        screen.say(text.removesuffix("\n"))

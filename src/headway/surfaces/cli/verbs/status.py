@@ -51,7 +51,8 @@ def run(args: Any, screen: Screen) -> int:
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
         screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
-    screen.say(leads_on(document, same_plan(args)))
+    if args.at is None:  # what led on then need not lead on now
+        screen.say(leads_on(document, same_plan(args)))
     return 1 if args.check and open_ else 0
 
 

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.surfaces.cli.hands import finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
@@ -55,18 +56,20 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     if found["freshness"] == "fresh":
         if found["status"] == "skipped":
             screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
-            screen.say(f"  headway reset {artifact_id} --reason …{where} has it made after all")
+            screen.say(f"  headway reset {as_word(artifact_id)} --reason …{where} has it made after all")
             return
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
         if accepted := found["accepted"]:
             why = f" ({accepted['reason']})" if accepted["reason"] else ""
-            anew = f"headway run --rerun {artifact_id} --discard-edits{where}"
+            anew = f"headway run --rerun {as_word(artifact_id)} --discard-edits{where}"
             screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
     failed = reason["code"] == "failed"
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
     screen.say(f"{artifact_id} {'failed, and is to be made again' if failed else stands}.")
     _say_values(reason, screen)
+    if found["released"]:
+        screen.say(f"  its last attempt: {found['released']}")
     for blocker, error in found["blocked_by"].items():
         screen.say(f"  blocked by {blocker}, which failed: {error}")
     for name, there in found["elsewhere"].items():
@@ -101,7 +104,9 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
     else:
         blocker = next(iter(found["blocked_by"]), "")
-        _say_cost(found["cost"], artifact_id, screen, f"headway why {blocker}{where}" if blocker else "", where)
+        _say_cost(
+            found["cost"], artifact_id, screen, f"headway why {as_word(blocker)}{where}" if blocker else "", where
+        )
 
 
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
@@ -127,7 +132,7 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     from headway.engine.preview import Total
     from headway.surfaces.cli.preview import BASIS, spanned, totalled
 
-    command = f"headway run {artifact_id}{where}"
+    command = f"headway run {as_word(artifact_id)}{where}"
     own, basis = cost["own"]["ms"], cost["own"]["basis"]
     guess = "" if basis == "history" else f", {BASIS[basis]}"  # it was never made here: others were
     known = {
@@ -147,9 +152,9 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     elif cost["action"] in ("make", "restore", "reuse"):
         screen.say(f"  Next: {command}")
     elif cost["action"] == "claim":
-        screen.say(f"  Next: headway claim {artifact_id}{where}")
+        screen.say(f"  Next: headway claim {as_word(artifact_id)}{where}")
     elif cost["action"] == "ask":
-        screen.say(f"  Next: headway diff {artifact_id}{where}")
+        screen.say(f"  Next: headway diff {as_word(artifact_id)}{where}")
 
 
 def _few(ids: list[str]) -> str:

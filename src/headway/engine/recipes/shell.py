@@ -1,0 +1,152 @@
+"""The text of a shell command: where a value may stand in it, and how it is written there so that it stays a value.
+
+Follows quotes, comments, `$(…)`, backticks and here-documents as far as they decide that; runs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headway.errors import UsageError
+
+_HERE = re.compile(r"<<(?!<)(?P<tabs>-?)[ \t]*(?P<word>(?:\\.|'[^'\n]*'|\"[^\"\n]*\"|[^\s;&|<>()'\"\\])+)")
+"""The beginning of a here-document, and the word that ends it."""
+
+_LESS = re.compile("<+")
+_BEFORE_A_WORD = frozenset(" \t\n;&|()`")
+
+
+class Frame(NamedTuple):
+    """What a piece of a command stands in: code, quotes, a comment or a here-document, with the word that ends it.
+
+    `kind`: `'`, `"`, `#`, `<<` (in which the shell replaces) or `<<'` (in which it does not); of code, how it began:
+    by nothing, `(`, `((` or a backtick.
+    """
+
+    kind: str
+    end: str = ""
+    tabs: bool = False
+
+    @property
+    def is_code(self) -> bool:
+        return self.kind in ("", "(", "((", "`")
+
+
+Place = tuple[Frame, ...]
+"""Where something stands, from the outside in."""
+
+_CODE = Frame("")
+_ESCAPED = Frame("\\")
+
+
+def places(command: str, values: Iterable[tuple[int, int]]) -> dict[int, Place]:
+    """Where these spans of a command stand, by their beginnings; they are in order, and no part of the shell's text."""
+    reading, found, at = _Reading(command), dict[int, Place](), 0
+    for start, end in values:
+        while at < start:
+            at = reading.step(at)
+        escaped = (_ESCAPED,) if reading.escaped == start else ()
+        found[start], at = (*reading.stack, *escaped), end
+    return found
+
+
+class _Reading:
+    """How far a command was read."""
+
+    def __init__(self, command: str) -> None:
+        self.stack = [_CODE]
+        self.escaped = -1
+        self._command = command
+        self._due: list[Frame] = []
+
+    def step(self, at: int) -> int:
+        """Read on from here; where to go on."""
+        character, top = self._command[at], self.stack[-1]
+        if character == "`" and any(frame.kind == "`" for frame in self.stack):
+            while self.stack.pop().kind != "`":
+                pass  # it ends whatever was begun inside
+        elif character == "\n":
+            return self._line(at + 1)
+        elif top.kind == "'":
+            if character == "'":
+                self.stack.pop()
+        elif top.kind in ("<<'", "#"):
+            pass
+        elif character == "\\":
+            self.escaped = at + 1
+            return at + 2
+        elif character == "`":
+            self.stack.append(Frame("`"))
+        elif top.is_code:
+            return self._code(at, character)
+        elif character == '"' and top.kind == '"':
+            self.stack.pop()
+        elif character == "(" and self._command[at - 1 : at] == "$":
+            self.stack.append(Frame("((" if self._command[at + 1 : at + 2] == "(" else "("))
+        return at + 1
+
+    def _code(self, at: int, character: str) -> int:
+        before, top = self._command[at - 1 : at], self.stack[-1]
+        if character in "'\"":
+            self.stack.append(Frame(character))
+        elif character == "(":
+            counts = top.kind == "((" or (before == "$" and self._command[at + 1 : at + 2] == "(")
+            self.stack.append(Frame("((" if counts else "("))
+        elif character == ")" and top.kind.startswith("("):
+            self.stack.pop()
+        elif character == "#" and (not before or before in _BEFORE_A_WORD):
+            self.stack.append(Frame("#"))
+        elif character == "<" and top.kind != "((" and (here := _HERE.match(self._command, at)):
+            word = here["word"]
+            end = re.sub(r"['\"\\]", "", word)
+            self._due.append(Frame("<<" if end == word else "<<'", end, bool(here["tabs"])))
+            return here.end()
+        elif less := _LESS.match(self._command, at):
+            return less.end()
+        return at + 1
+
+    def _line(self, at: int) -> int:
+        """A new line begins here: a comment is over; a here-document begins, goes on, or ends."""
+        if self.stack[-1].kind == "#":
+            self.stack.pop()
+        if self._due and self.stack[-1].is_code:
+            self.stack += reversed(self._due)
+            self._due = []
+        top = self.stack[-1]
+        if top.kind.startswith("<<"):
+            over = self._command.find("\n", at)
+            line = self._command[at : over if over >= 0 else None]
+            if (line.lstrip("\t") if top.tabs else line) == top.end:
+                self.stack.pop()
+                return at + len(line)
+        return at
+
+
+def quoted(text: str, place: Place) -> str:
+    """A value, written so that it is itself in this place of a command, and nothing else."""
+    top = place[-1]
+    if top is _ESCAPED:
+        return "\n" + quoted(text, place[:-1])  # a backslash at the end of a line is nothing
+    if top.kind == "'":
+        text = text.replace("'", "'\\''")
+    elif top.kind == '"':
+        text = re.sub(r'[\\"$`]', r"\\\g<0>", text)
+    elif top.kind == "#":
+        text = text.replace("\n", " ")
+    elif top.kind.startswith("<<"):
+        if any(line.lstrip("\t") == top.end for line in text.split("\n")):
+            raise UsageError(
+                f"A value holds a line {top.end}, which would end the here-document that it stands in",
+                hint=f"end the here-document with another word than {top.end}",
+                code="command.here",
+            )
+        text = re.sub(r"[\\$`]", r"\\\g<0>", text) if top.kind == "<<" else text
+    else:
+        text = shlex.quote(text)
+    for frame in place:
+        if frame.kind == "`":
+            text = re.sub(r"[\\`]", r"\\\g<0>", text)
+    return text
