@@ -380,6 +380,7 @@ def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> 
             ArtifactSpec(id="f", make="tasks:f", args={"x": 1}),
             ArtifactSpec(id="g", make="tasks:f", args={"x": 1}),
             ArtifactSpec(id="e", run="echo $STYLE", env=("STYLE",)),
+            ArtifactSpec(id="h", make="tasks:f", args={"x": 1}, env=("STYLE", "MOOD")),
         ),
     )
     bench.save()
@@ -389,7 +390,8 @@ def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> 
     bench.change("g", args={"x": 2})
     assert bench.reason("f").subject == "code"
     assert bench.reason("g").text == "recipe changed (args.x: 1 → 2)"
-    assert bench.reason("e").subject == "a variable in env"
+    assert bench.reason("e").subject == "STYLE in env"
+    assert bench.reason("h").subject == "code, or STYLE or MOOD in env", "neither code nor values are in the ledger"
 
 
 def test_why_tells_root_causes_from_what_follows_and_what_it_costs(shop: Workshop, cli: Cli) -> None:
