@@ -489,7 +489,7 @@ def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: p
     status = shop.run(capsys, "status", "--check")
     assert (status.code, status.out.splitlines()[-1]) == (
         1,
-        f"1 to make at most. Next: headway why 'essay:*' --project {tmp_path}",
+        f"1 to make so far. Next: headway why 'essay:*' --project {tmp_path}",
     )
     preview = shop.run(capsys, "run", "-n").out
     assert "essay:*  waits     failed before" in preview
