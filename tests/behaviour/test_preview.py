@@ -198,6 +198,7 @@ def test_rounds_that_a_loop_may_still_need_are_counted(shop: Workshop, cli: Cli)
     assert "7 to make so far, 0 up to date" in shown
     assert "May come   8 more at most: 8 in further rounds; the estimates are without them" in shown
     assert "7 to make so far" in cli("status").out
+    assert "With all that is stale before and behind it, 3 so far: " in cli("why", "a/fix~1").out
     made = cli("run", "--json").json["made"]
     assert len(made) == 13, "all rounds; the phases behind the loops are blocked"
     assert cli("run", "-n", "--json").json["coming"]["at_most"] == 0
