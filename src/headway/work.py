@@ -303,6 +303,7 @@ class Work:
             "own": preview.items[artifact_id].to_dict()["estimate"],
             "action": preview.items[artifact_id].action,
             "artifacts": len(preview.items),
+            "coming": preview.coming.at_most,
             **preview.total._asdict(),
             "ms": preview.total.ms._asdict(),
         }

@@ -339,6 +339,17 @@ def test_a_hundred_thousand_units_are_expanded_one_by_one() -> None:
     assert seen == 100_000
 
 
+STATEFUL = """\
+id: stateful
+goal: g
+pipelines:
+  p:
+    units: [a]
+    state: state.json
+    phases:
+      w: {run: "cat {prompt} > {output}", outputs: {o: 'o/{unit}.txt'}, templates: {phase: p.md}, pre_state: true}
+"""
+
 LABELS = """\
 id: p
 goal: g
@@ -393,6 +404,20 @@ def test_a_name_that_a_template_does_not_have_is_a_short_line(
     line = labels.run(capsys, "run", "--limit", "1").out.splitlines()[0]
     assert line.endswith("Its prompt cannot be made: prompts/label.md: 'unti' is undefined")
     assert "| mend prompts/label.md: it has acceptance, contract" in labels.run(capsys, "why", "d0/label").out
+
+
+def test_a_state_is_read_already_and_what_is_no_json_is_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`fromjson` leaves as it is what is no text."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(STATEFUL)
+    (tmp_path / "state.json").write_text('{"seen": [1, 2]}')
+    (tmp_path / "p.md").write_text("{{ state.seen }} {{ (state|fromjson).seen }}")
+    assert shop.run(capsys, "run").code == 0
+    assert "[1, 2] [1, 2]" in shop.run(capsys, "show", "a/w", "--prompt").out
+    (tmp_path / "p.md").write_text("{{ unit|fromjson }}")
+    assert "p.md: fromjson was given what is no JSON: Expecting value" in shop.run(capsys, "run").out
 
 
 def test_without_jinja_a_run_that_needs_it_does_not_start(

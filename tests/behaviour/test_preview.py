@@ -198,6 +198,7 @@ def test_rounds_that_a_loop_may_still_need_are_counted(shop: Workshop, cli: Cli)
     assert "7 to make so far, 0 up to date" in shown
     assert "May come   8 more at most: 8 in further rounds; the estimates are without them" in shown
     assert "7 to make so far" in cli("status").out
+    assert "With all that is stale before and behind it, 3 so far: " in cli("why", "a/fix~1").out
     made = cli("run", "--json").json["made"]
     assert len(made) == 13, "all rounds; the phases behind the loops are blocked"
     assert cli("run", "-n", "--json").json["coming"]["at_most"] == 0
@@ -380,6 +381,7 @@ def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> 
             ArtifactSpec(id="f", make="tasks:f", args={"x": 1}),
             ArtifactSpec(id="g", make="tasks:f", args={"x": 1}),
             ArtifactSpec(id="e", run="echo $STYLE", env=("STYLE",)),
+            ArtifactSpec(id="h", make="tasks:f", args={"x": 1}, env=("STYLE", "MOOD")),
         ),
     )
     bench.save()
@@ -389,7 +391,8 @@ def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> 
     bench.change("g", args={"x": 2})
     assert bench.reason("f").subject == "code"
     assert bench.reason("g").text == "recipe changed (args.x: 1 → 2)"
-    assert bench.reason("e").subject == "a variable in env"
+    assert bench.reason("e").subject == "STYLE in env"
+    assert bench.reason("h").subject == "code, or STYLE or MOOD in env", "neither code nor values are in the ledger"
 
 
 def test_why_tells_root_causes_from_what_follows_and_what_it_costs(shop: Workshop, cli: Cli) -> None:

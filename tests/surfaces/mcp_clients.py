@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import anyio
 import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
@@ -41,10 +42,11 @@ PLAN: dict[str, Any] = {
 
 
 class Agent:
-    """A client, and its calls."""
+    """A client, its calls, and what it is told without having asked."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, heard: list[Any]) -> None:
         self.client = client
+        self.heard = heard
 
     async def raw(self, tool: str, **arguments: Any) -> CallToolResult:
         found = await self.client.call_tool(tool, arguments)
@@ -88,8 +90,19 @@ async def until(condition: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def in_memory(root: Path, *, mode: str = "auto", **options: Any) -> AsyncIterator[Agent]:
     """The server in this process, for one client."""
-    async with Client(build(str(root), **options), mode=mode) as client:
-        yield Agent(client)
+    heard, hear = _ear()
+    async with Client(build(str(root), **options), mode=mode, message_handler=hear) as client:
+        yield Agent(client, heard)
+
+
+def _ear() -> tuple[list[Any], MessageHandlerFnT]:
+    """Where messages of the server go, and who puts them there."""
+    heard: list[Any] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message)
+
+    return heard, hear
 
 
 def command(*words: str) -> list[str]:
@@ -101,8 +114,9 @@ async def over_stdio(root: Path, *words: str, mode: str = "auto") -> AsyncIterat
     """The server as a process of its own, on its pipes."""
     found = command("--project", str(root), *words)
     server = StdioServerParameters(command=found[0], args=found[1:], env={**os.environ, "PYTHONWARNINGS": "default"})
-    async with Client(server, mode=mode) as client:
-        yield Agent(client)
+    heard, hear = _ear()
+    async with Client(server, mode=mode, message_handler=hear) as client:
+        yield Agent(client, heard)
 
 
 class Served(NamedTuple):
@@ -156,8 +170,9 @@ def _wait_until_up(url: str) -> None:
 @asynccontextmanager
 async def over_http(served: Served, *, mode: str = "auto") -> AsyncIterator[Agent]:
     """A client of it, with the token."""
+    heard, hear = _ear()
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http,
-        Client(streamable_http_client(served.url, http_client=http), mode=mode) as client,
+        Client(streamable_http_client(served.url, http_client=http), mode=mode, message_handler=hear) as client,
     ):
-        yield Agent(client)
+        yield Agent(client, heard)

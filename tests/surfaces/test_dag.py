@@ -45,7 +45,7 @@ def test_show_draws_the_pipeline_of_all_goals(shop: Workshop, capsys: pytest.Cap
         "  ▫ login  blocked  needs broken\n"
         "  · review  pending\n"
         "\n"
-        "2 goals, 1 complete; 3 artifacts, 8 edges.\n"
+        "2 goals, 1 complete; 3 outputs, 8 edges.\n"
     )
 
 
@@ -102,7 +102,7 @@ def test_rebuild_says_what_it_found(shop: Workshop, capsys: pytest.CaptureFixtur
     (shop.root / "src" / "auth.py").write_text("mine", encoding="utf-8")
     done = shop.run(capsys, "dag", "rebuild")
     assert done.code == 0
-    assert "Rebuilt: 2 goals (2 from ledgers), 3 artifacts, 8 edges." in done.out
+    assert "Rebuilt: 2 goals (2 from ledgers), 3 outputs, 8 edges." in done.out
     assert "missing: src/model.py" in done.out
     assert "changed since it was made: src/auth.py" in done.out
     ledger = shop.ledger("api")

@@ -10,15 +10,30 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 from headway.project import Project
-from tests.surfaces.mcp_clients import PLAN, TOKEN, Served, command, in_memory, over_http, over_stdio, play, serving
+from headway.surfaces.mcp.watching import EVERY
+from tests.surfaces.mcp_clients import (
+    PLAN,
+    TOKEN,
+    Agent,
+    Served,
+    command,
+    in_memory,
+    over_http,
+    over_stdio,
+    play,
+    serving,
+    until,
+)
 
 pytestmark = pytest.mark.slow  # every test starts processes, most of which import the protocol's library
 
@@ -84,6 +99,42 @@ def test_a_plan_is_worked_off_over_stdio(tmp_path: Path, mode: str) -> None:
             assert (await agent.do("status"))["progress"]["done"] == 2
 
     play(story)
+
+
+@pytest.mark.parametrize("transport", ["memory", "stdio", "http"])
+def test_clients_of_the_older_protocol_subscribe_by_calls_and_are_told_of_every_change(
+    tmp_path: Path, transport: str
+) -> None:
+    """Also of one that comes at once; of what they subscribed to, and of nothing after they have had enough."""
+
+    async def story(agent: Agent) -> None:
+        resources = agent.client.server_capabilities.resources
+        assert resources is not None
+        assert resources.subscribe
+        with pytest.warns(MCPDeprecationWarning):
+            await agent.client.subscribe_resource("headway://plans/p/log")
+        await save(tmp_path)
+        await until(lambda: bool(agent.heard))
+        count = len(agent.heard)
+        await anyio.to_thread.run_sync(lambda: Project(tmp_path).learn("p", "something"))
+        await until(lambda: len(agent.heard) > count)
+        with pytest.warns(MCPDeprecationWarning):
+            await agent.client.unsubscribe_resource("headway://plans/p/log")
+        count = len(agent.heard)
+        await anyio.to_thread.run_sync(lambda: Project(tmp_path).learn("p", "something else"))
+        await anyio.sleep(3 * EVERY)
+        assert [message.params.uri for message in agent.heard] == ["headway://plans/p/log"] * count
+
+    async def connected(connection: AbstractAsyncContextManager[Agent]) -> None:
+        async with connection as agent:
+            await story(agent)
+
+    if transport == "http":
+        with serving(tmp_path) as served:
+            play(lambda: connected(over_http(served, mode="legacy")))
+    else:
+        over = over_stdio if transport == "stdio" else in_memory
+        play(lambda: connected(over(tmp_path, mode="legacy")))
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

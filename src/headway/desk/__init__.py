@@ -210,6 +210,7 @@ class Desk:
         stale = list(found.stale.items())
         head = {
             "plan_id": found.plan_id,
+            "coming": found.coming.to_dict(),
             "estimated": {
                 "tokens": found.estimated_tokens,
                 "cost_usd": found.estimated_cost_usd,

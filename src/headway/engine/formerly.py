@@ -95,9 +95,10 @@ def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tup
     declared = (*settings.env, *spec.env)
     if set(declared) != {*former.settings.env, *was.env}:
         return "env", words((*former.settings.env, *was.env)), words(declared)
+    variable = f"{' or '.join(dict.fromkeys(declared))} in env"  # values are in no ledger, so which one cannot be told
     if spec.make and not spec.version:
-        return ("code or a variable in env" if declared else "code"), "", ""
-    return ("a variable in env", "", "") if declared else None
+        return (f"code, or {variable}" if declared else "code"), "", ""
+    return (variable, "", "") if declared else None
 
 
 def _values(spec: ArtifactSpec, settings: Settings) -> Mapping[str, Any]:

@@ -20,6 +20,9 @@ LONGEST = 120
 BY = "run"
 """Who is said to have learned it."""
 
+_CAME = {"made": "was made again", "reused": "was reused", "accepted": "was accepted as it is"}
+"""What became of a requirement, by how it was completed."""
+
 
 def lessons(folder: PlanFolder, failed: Mapping[str, Failure], state: State) -> Iterator[RecordLearning]:
     """Of what had failed before and is complete now: how it failed, and what fixed it. What failed alike is one."""
@@ -45,9 +48,13 @@ def _fix(folder: PlanFolder, failure: Failure, state: State, artifact_id: str) -
             return "; ".join(changed)
         if then.settings.vars != state.settings.vars:
             return "the plan's variables changed"
-    renewed = [r for r in spec.requires if r in state.completed and state.completed[r].seq > failure.seq]
+    renewed: dict[str, list[str]] = {}
+    for required in spec.requires:
+        done = state.completed.get(required)
+        if done is not None and done.seq > failure.seq:
+            renewed.setdefault(_CAME.get(done.how, "was renewed"), []).append(required)
     if renewed:
-        return f"{', '.join(renewed)} was made again"
+        return "; ".join(f"{', '.join(ids)} {came}" for came, ids in renewed.items())
     return "nothing of the plan changed: its sources or its code did, or trying again was enough"
 
 

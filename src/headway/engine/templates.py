@@ -219,8 +219,6 @@ class Templates:
         return self._environment
 
     def _made(self) -> ImmutableSandboxedEnvironment:
-        import json
-
         from jinja2 import FunctionLoader, StrictUndefined
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -234,8 +232,24 @@ class Templates:
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, loader=FunctionLoader(load)
         )
-        environment.filters["fromjson"] = lambda text: json.loads(str(text))
+        environment.filters["fromjson"] = _from_json
         return environment
+
+
+class NotJSON(ValueError):
+    """A text that a template takes for JSON."""
+
+
+def _from_json(value: Any) -> Any:
+    """What a text says as JSON; what is read already, such as a state, as it is."""
+    import json
+
+    if value is None or isinstance(value, (dict, list, int, float)):
+        return value
+    try:
+        return json.loads(str(value))
+    except ValueError as error:
+        raise NotJSON(f"fromjson was given what is no JSON: {error}") from error
 
 
 class Named:
@@ -350,6 +364,8 @@ def _why(error: Exception, path: str, context: Mapping[str, Any], job: Job) -> U
         hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
         what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
         return _broken(f"{path}: {what}", "template.undefined", hint)
+    if isinstance(error, NotJSON):
+        return _broken(f"{path}: {error}", "template.failed")
     if isinstance(error, (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError)):
         return _broken(f"{path}: {type(error).__name__}: {error}", "template.failed")
     return None

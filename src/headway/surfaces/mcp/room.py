@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from mcp.server.session import ServerSession
+
 from headway.desk import GRACE, RENEWED, Desk
 from headway.errors import TryLater
 from headway.surfaces.mcp.tickets import Tickets
@@ -36,6 +38,8 @@ class Seat:
         self.last = time.monotonic()
         self.renewed = time.monotonic()
         self.away = False
+        self.subscribed: dict[str, ServerSession] = {}
+        """Resources that it asked to be told of, and by which way."""
 
 
 class Room:
@@ -73,6 +77,11 @@ class Room:
             elif name and not found.name:  # a session is there before anybody says who it is
                 found.name, found.desk.by = name, self._make("", name).by
             return found
+
+    def seats(self) -> list[Seat]:
+        """Those of connections that are there."""
+        with self._mutex:
+            return [seat for seat in self._seats.values() if not seat.away]
 
     @contextmanager
     def call(self, seat: Seat) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -13,18 +13,17 @@ import anyio
 import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
-from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp_types import CallToolResult, ToolAnnotations
 
 from headway.desk import Desk
 from headway.errors import HeadwayError
-from headway.project import Project
 from headway.surfaces.mcp import prompts, resources
 from headway.surfaces.mcp.answers import answer, refusal
 from headway.surfaces.mcp.guard import Guard
 from headway.surfaces.mcp.room import Room, Seat
 from headway.surfaces.mcp.tickets import PATIENCE, Progress, Tickets
 from headway.surfaces.mcp.tools import LEAN, REST, Spec, Ticket
+from headway.surfaces.mcp.watching import Watch, serve
 from headway.version import VERSION
 
 INSTRUCTIONS = (
@@ -32,25 +31,6 @@ INSTRUCTIONS = (
     "Then claim what is next, make it, complete it; repeat until status says done. With no plan, save_plan. "
     "Leave a note when something is worth knowing: conversations end, plans stay."
 )
-WATCH = 0.5
-"""How often, in seconds, plans are looked at for those who subscribed."""
-
-
-class Bus(InMemorySubscriptionBus):
-    """Who listens for changes; nobody looks for any while there is nobody."""
-
-    listeners = 0
-
-    def subscribe(self, listener: Callable[[Any], None]) -> Callable[[], None]:
-        """As the protocol's library, and counted."""
-        end = super().subscribe(listener)
-        self.listeners += 1
-
-        def ended() -> None:
-            self.listeners -= 1
-            end()
-
-        return ended
 
 
 def build(
@@ -74,14 +54,14 @@ def build(
     def desk(connection: str, name: str) -> Desk:
         return Desk(root, by=by or _safe(name) or "agent", connection=connection, plan_id=plan_id, environ=env)
 
-    bus = Bus()
+    watch = Watch(root)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Room]) -> AsyncIterator[Room]:
         with Room(desk, Tickets(patience=patience), shared=rooms is not None) as room:
             open_rooms.append(room)
             async with anyio.create_task_group() as group:
-                group.start_soon(_watch, root, bus)
+                group.start_soon(watch.go_on, room)
                 try:
                     yield room
                 finally:
@@ -98,9 +78,10 @@ def build(
         tools=made,
         lifespan=lifespan,
         log_level="ERROR",
-        subscriptions=bus,
+        subscriptions=watch,
         middleware=[Guard({tool.name: frozenset(tool.parameters.get("properties", {})) for tool in made})],
     )
+    serve(server._lowlevel_server, watch)  # the protocol's library leaves these calls to whoever is below it
     resources.register(server, lambda: Desk(root, by="reader", plan_id=plan_id, environ=env))
     prompts.register(server, lambda: Desk(root, by="reader", plan_id=plan_id, environ=env))
     return server
@@ -191,20 +172,3 @@ def _report(tool: str, error: Exception) -> None:
 
     print(f"headway mcp: {tool} failed", file=sys.stderr)
     traceback.print_exception(error, file=sys.stderr)
-
-
-async def _watch(root: str, bus: Bus) -> None:
-    """Whoever subscribed to a resource of a plan is told when its ledger grew."""
-    seen: dict[str, object] = {}
-    while True:
-        await anyio.sleep(WATCH)
-        if not bus.listeners:
-            seen.clear()
-            continue
-        project = Project(root)
-        for plan_id in project.plan_ids():
-            stamp = project.store.folder(plan_id).ledger().stamp()
-            if plan_id in seen and seen[plan_id] != stamp:
-                for uri in resources.changed(plan_id):
-                    await bus.publish(ResourceUpdated(uri=uri))
-            seen[plan_id] = stamp

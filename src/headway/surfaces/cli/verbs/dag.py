@@ -114,7 +114,7 @@ def _show(args: Any, screen: Screen) -> int:
     total = index.summary
     screen.say(
         f"{count(total.total_goals, 'goal')}, {total.completed_goals} complete; "
-        f"{count(total.total_artifacts, 'artifact')}, {count(total.total_edges, 'edge')}."
+        f"{count(total.total_artifacts, 'output')}, {count(total.total_edges, 'edge')}."
         if index.goals
         else "No goal has been run here yet. Next: headway run"
     )
@@ -270,7 +270,7 @@ def _rebuild(args: Any, screen: Screen) -> int:
     screen.answer(found._asdict())
     screen.say(
         f"Rebuilt: {count(found.goals, 'goal')} ({found.from_ledgers} from ledgers), "
-        f"{count(found.artifacts, 'artifact')}, {count(found.edges, 'edge')}."
+        f"{count(found.artifacts, 'output')}, {count(found.edges, 'edge')}."
     )
     for goal_id in found.from_goal_files:
         screen.say(f"  {goal_id}: its ledger is gone; kept as its goal file has it")

@@ -143,7 +143,8 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
         "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}{guess}." if own else "")
     total = Total(Span(**cost["ms"]), cost["tokens"], cost["cost_usd"], cost["unknown"])
-    more = f" With all that is stale before and behind it, {cost['artifacts']} at most: {totalled(total)}."
+    bound = "at most" if cost["coming"] == 0 else "so far"
+    more = f" With all that is stale before and behind it, {cost['artifacts']} {bound}: {totalled(total)}."
     said = f"{known}{more if cost['artifacts'] > 1 and cost['action'] != 'wait' else ''}"
     if said:
         screen.say(f"  {said}")
