@@ -320,6 +320,16 @@ def test_an_artifact_that_left_the_plan_and_came_back_is_taken_over(bench: Bench
     assert bench.run().log == ["reused b"]
 
 
+def test_a_command_that_asks_for_its_name_is_not_taken_for_another(bench: Bench) -> None:
+    """Its environment tells it, so it is part of how it is made."""
+    say = {"run": "echo $HEADWAY_ARTIFACT", "produces": []}
+    bench.plan(a=say)
+    bench.run()
+    bench.plan(a=say, b=say)
+    ran = bench.run()
+    assert [ran.result[name].text() for name in "ab"] == ["a\n", "b\n"]
+
+
 def test_another_plan_of_the_project_is_a_source_of_reuse(bench: Bench) -> None:
     """What two plans ask for in the same way is made once."""
     bench.plan("a -> b", id="one")

@@ -795,7 +795,7 @@ def test_what_commands_made_before_their_unit_counted_is_kept(
         "      w: {run: 'echo $HEADWAY_UNIT > {outputs.o}', outputs: {o: '{unit}.txt'}}\n"
     )
     with monkeypatch.context() as earlier:
-        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_unit=False))
+        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_itself=False))
         assert sorted(book.go()["made"]) == ["a/w", "b/w"]
     assert book.go()["made"] == []
     book.edit("echo $HEADWAY_UNIT", "echo the $HEADWAY_UNIT")

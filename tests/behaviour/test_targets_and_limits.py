@@ -136,3 +136,12 @@ def test_a_run_of_a_part_does_not_end_the_plan(plan: Bench) -> None:
     run = plan.state().run
     assert run is not None
     assert run.partial
+
+
+def test_what_is_to_be_made_anew_belongs_to_what_the_run_is_about(plan: Bench) -> None:
+    """Asked for beside the targets, it would be passed over in silence."""
+    plan.run()
+    with pytest.raises(UsageError) as refused:
+        plan.run("ch1/edit", rerun="ch2/edit")
+    assert refused.value.error_code == "rerun.beside"
+    assert plan.run("ch1/edit", "ch2/edit", rerun="ch2/edit").log == ["made ch2/edit"]

@@ -80,8 +80,11 @@ def _check_units(pipeline: Pipeline, artifacts: Collection[str], where: str) -> 
 
 
 def _check_overrides(pipeline: Pipeline, where: str) -> Iterator[Problem]:
-    names = [phase.id for phase in pipeline.phases]
-    for by_phase in pipeline.overrides.values():
+    names, units = [phase.id for phase in pipeline.phases], pipeline.units.names
+    for unit, by_phase in pipeline.overrides.items():
+        if units and unit != "*" and unit not in units:
+            hint = Nearest(units).hint(unit)
+            yield _problem("plan.units", pipeline, None, f"{where} has no unit {unit}", "overrides", hint)
         for name, roles in by_phase.items():
             if name != "*" and name not in names:
                 hint = Nearest(names).hint(name)

@@ -174,19 +174,20 @@ def recipe_digest(
     code: str,
     env: Mapping[str, str | None],
     reads_vars: bool = True,
-    names_unit: bool = True,
+    names_itself: bool = True,
 ) -> str:
     """How it is made: command or function, its code, its arguments, and the variables that it uses.
 
-    Which variables a function reads cannot be told, only whether it reads any: then all of them count. `names_unit`:
-    which unit and round a command is for, its environment tells it; what was made before that counted lacks it.
+    Which variables a function reads cannot be told, only whether it reads any: then all of them count. `names_itself`:
+    what a command is for, also which unit and round, its environment tells it; what was made before that counted lacks
+    it.
     """
     values: dict[str, Any]
     if spec.make:
         how = b"function" + _texts((spec.version or code, spec.id))
         values = {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
     elif spec.run:
-        own = (spec.id,) if spec.phase and names_unit else ()
+        own = (spec.id,) if names_itself and (spec.phase or "HEADWAY_ARTIFACT" in spec.run) else ()
         how = b"command" + _texts((spec.run, spec.version, *own))
         values = command_values(spec, settings)
     else:

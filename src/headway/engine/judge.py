@@ -458,8 +458,8 @@ class Judge:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
             found = recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
-            if spec.phase and spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
-                earlier = recipe_digest(spec, settings, code="", env=env, names_unit=False)
+            if spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
+                earlier = recipe_digest(spec, settings, code="", env=env, names_itself=False)
                 found = earlier if done.fp.recipe == earlier else found
             return found
         except NotEncodable as error:

@@ -59,6 +59,13 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     if options.rerun_all:
         return set(selected)
     forced = set(_with_rounds(state, resolve(state, options.rerun)))
+    if beside := sorted(forced - selected):
+        raise UsageError(
+            f"{beside[0]} is to be made anew, and this run is not about it",
+            facts={"its targets": ", ".join((*options.targets, *options.until))},
+            hint=f"name {beside[0]} among the targets, too, or give none",
+            code="rerun.beside",
+        )
     wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)

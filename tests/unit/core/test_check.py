@@ -231,6 +231,14 @@ def test_placeholders_are_checked_in_the_commands_and_paths_of_a_phase() -> None
     ]
 
 
+def test_overrides_are_of_units_that_there_are() -> None:
+    """Where the plan names them; units that come of files or an outline may be yet to come."""
+    phase = Phase(id="w", run="true", outputs={"o": "{unit}.txt"})
+    overrides = {"bb": {"w": {"phase": "x.md"}}, "*": {"w": {"phase": "y.md"}}}
+    assert said(settings=pipeline(phase, overrides=overrides)) == ["pipeline p has no unit bb (did you mean b?)"]
+    assert said(settings=pipeline(phase, overrides=overrides, units=Units(files="*.md"))) == []
+
+
 def test_units_cannot_produce_one_path() -> None:
     """Unless there is one unit only, or they take turns: in their order, or where they hand on the state."""
     phase = Phase(id="w", run="true", outputs={"o": "o.txt", "s": "state.json"})
