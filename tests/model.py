@@ -64,6 +64,9 @@ class Model:
         self.begun: set[str] = set()
         self.unfinished: set[str] = set()
         self.announced: set[str] = set()
+        self.boot = 0
+        self.killed_in: int | None = None
+        """The boot in which a run was killed, until another one begins."""
         self.asked: set[str] = set()
 
     # Judging: the definition.
@@ -127,7 +130,11 @@ class Model:
 
     def is_ours(self, artifact: str, content: str) -> bool:
         """Named by the ledger, or an attempt that has no end can have left it."""
-        return content in self.named or artifact in self.unfinished or artifact in self.announced
+        return content in self.named or artifact in self.unfinished or artifact in self.in_doubt()
+
+    def in_doubt(self) -> set[str]:
+        """What a dead run had announced: that it had begun is on record, unless a power cut took that back."""
+        return self.announced if self.killed_in not in (None, self.boot) else set()
 
     # Changes.
 
@@ -186,9 +193,9 @@ class Run:
         self.todo = {a: code for a, code in self.reasons.items() if code != "fresh" and a in self.selected}
         self.outcomes: dict[str, str] = {}
         self.started = 0
-        if self.todo or model.announced:
-            model.unfinished |= {a for a in model.announced if a in model.artifacts}
-            model.announced = set()
+        if self.todo or model.killed_in is not None:
+            model.unfinished |= {a for a in model.in_doubt() if a in model.artifacts}
+            model.announced, model.killed_in = set(), None
         model.asked |= {a for a, code in self.todo.items() if code == "forced"}
 
     def _below(self, targets: Iterable[str]) -> set[str]:
@@ -261,13 +268,14 @@ class Run:
         self.model.failed.add(artifact)
         return "failed"
 
-    def crash(self, artifact: str, left: str) -> None:
-        """The process is killed while it makes an artifact: whatever was announced and has no end is in doubt."""
+    def crash(self, artifact: str, left: str, begun: set[str]) -> None:
+        """The process is killed while it makes an artifact, and perhaps others that had begun beside it."""
         model = self.model
         self._keep_what_is_there(path_of(artifact))
         model.files[path_of(artifact)] = left
         model.begun.add(artifact)
-        model.unfinished.add(artifact)
+        model.unfinished |= {artifact, *begun}
+        model.killed_in = model.boot
         ended = {a for a, outcome in self.outcomes.items() if outcome in ("made", "reused", "failed", "accepted")}
         model.announced = {a for a, code in self.todo.items() if code not in EDITS and a not in ended}
 

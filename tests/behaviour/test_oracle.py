@@ -44,6 +44,8 @@ class EngineAndOracle(RuleBasedStateMachine):
         self.precious: dict[str, str] = {}
         self.lines_before_kill: int | None = None
         self.count = 0
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("headway.engine.scheduler_lock.boot_id", lambda: f"boot {self.model.boot}")
         for source in SOURCES:
             self.write_source(source, "1")
 
@@ -61,6 +63,7 @@ class EngineAndOracle(RuleBasedStateMachine):
         self._run()
 
     def teardown(self) -> None:
+        self.patch.undo()
         shutil.rmtree(self.home)
 
     # The plan changes.
@@ -118,10 +121,15 @@ class EngineAndOracle(RuleBasedStateMachine):
         self.model.files[oracle.path_of(name)] = self.precious[oracle.path_of(name)] = content
         self.bench.write(oracle.path_of(name), content)
 
+    @rule()
+    def boot_anew(self) -> None:
+        """The machine was switched off: what was written last may be lost, although here it is not."""
+        self.model.boot += 1
+
     # Decisions.
 
     @rule(name=ID)
-    @precondition(lambda self: not self.model.announced)
+    @precondition(lambda self: self.model.killed_in is None)
     def accept(self, name: str) -> None:
         """Somebody says that what is on disk counts."""
         if name in self.model.artifacts and oracle.path_of(name) in self.model.files:
@@ -129,7 +137,7 @@ class EngineAndOracle(RuleBasedStateMachine):
             self.bench.accept(name)
 
     @rule()
-    @precondition(lambda self: not self.model.announced)
+    @precondition(lambda self: self.model.killed_in is None)
     def reset(self) -> None:
         """Somebody withdraws all progress, unless a killed run still holds some of it."""
         if self.bench.state().claims:
@@ -204,7 +212,7 @@ class EngineAndOracle(RuleBasedStateMachine):
         if (self.home / "killed").exists():
             shutil.rmtree(self.bench.root)
             (self.home / "killed").rename(self.bench.root)
-            expected.crash(self.kills, self._half())
+            expected.crash(self.kills, self._half(), set(self.bench.state().claims))
             self.kills = ""
             return
         if options.get("limit") is None:
