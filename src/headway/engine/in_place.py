@@ -54,8 +54,8 @@ class InPlace:
         found: list[Output] = []
         for use in self.uses(spec.id):
             own = use.path in spec.modifies or use.path in spec.reads
-            stage = self._judge.stage_before(spec.id, use.path) if own else use.stage
-            output = self._judge.output_at(stage, use.path) if stage is not None else None
+            stage = self._judge.stages.before(spec.id, use.path) if own else use.stage
+            output = self._judge.stages.output_of(stage, use.path) if stage is not None else None
             if output is not None:
                 found.append(output)
             elif use.path in fp.before and fp.before[use.path] != NOTHING:
@@ -77,7 +77,7 @@ class InPlace:
         spec = task.job.spec
         kinds = {output.path: output.kind for output in task.before}
         for path in spec.modifies:
-            first = self._judge.stage_before(spec.id, path) is None and self._judge.known(spec.id) is None
+            first = self._judge.stages.before(spec.id, path) is None and self._judge.known(spec.id) is None
             if first:
                 step = Step(key="", value=kinds.get(path), blob=task.fp.before[path])
                 self._record(cmd.RecordStep(id=spec.id, token=task.token, name=BEFORE + path, step=step), True)
@@ -89,9 +89,9 @@ class InPlace:
             stages = self._judge.shared.chains.get(path)
             if stages is None:
                 continue
-            newest = self._judge.newest(path)
+            newest = self._judge.stages.newest(path)
             broken = any(stage in state.failed or stage in state.claims for stage in stages)
-            output = self._judge.output_at(newest, path) if newest is not None and not broken else None
+            output = self._judge.stages.output_of(newest, path) if newest is not None and not broken else None
             now = self._judge.observer.look(path).digest
             if output is not None and (not now or self._judge.precedents.names(now)):  # else somebody has been at it
                 self._judge.outputs.restore([output])

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.fingerprint import (
-    NOTHING,
     NotEncodable,
     content_digest,
     content_of,
@@ -22,12 +21,13 @@ from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made, last_whole, unfinished
 from headway.core.plan import ArtifactSpec
-from headway.core.state import BEFORE, Completion, Fingerprint, Output, State
+from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.precedents import Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
+from headway.engine.stages import Stages
 from headway.engine.templates import Templates
 from headway.errors import HeadwayError, UsageError
 from headway.files.observe import ABSENT, EMPTY_TREE, Seen
@@ -86,9 +86,9 @@ class Judge:
         self._boot = boot
         self._unfinished = unfinished(state, boot)
         self._rebooted = last_whole(state.run) not in ("", boot)
-        self._newest: dict[str, int] = {}
         self._newest_key: tuple[Fingerprint, str] | None = None
         self._at_paths: dict[str, Seen] = {}
+        self.stages = Stages(self)
         self.standing: Standing | None = None
         self.order: list[str] = []
         """What was judged, in this order; the others were known to be fresh."""
@@ -107,7 +107,8 @@ class Judge:
         self.follow(state)
         self.files.forget_all()
         self.code = Code(self.code.root)
-        self._codes, self._recipes, self._newest = {}, {}, {}
+        self._codes, self._recipes = {}, {}
+        self.stages.forget()
         self.problems.clear()
         self._unfinished = unfinished(state, self._boot)
         self.precedents.look_again()
@@ -124,7 +125,7 @@ class Judge:
             self.shared.go_on(added, removed, unit)
         else:
             self.shared = Shared(self.graph)
-            self._newest = {}
+            self.stages.forget()
         self.files.add_made(path for spec in added for path in (*spec.produces, *spec.modifies))
         for artifact_id in removed:
             for table in (self.reasons, self.now, self._sources, self._specs, self._recipes, self.problems):
@@ -307,7 +308,7 @@ class Judge:
     def _is_pre_state(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""
         path, known = reason.subject, self.state.origins
-        return path in spec.reads and self.stage_before(spec.id, path) is None and reason.now != known.get(path)
+        return path in spec.reads and self.stages.before(spec.id, path) is None and reason.now != known.get(path)
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
@@ -357,7 +358,7 @@ class Judge:
             recipe=recipe,
             inputs=self._inputs(spec.requires) if spec.requires else {},
             sources={path: self.files.look(path) for path in sources} if sources else {},
-            before={p: self._before(spec, p) for p in (*spec.modifies, *spec.reads)}
+            before={p: self.stages.bytes_before(spec, p) for p in (*spec.modifies, *spec.reads)}
             if spec.modifies or spec.reads
             else {},
             templates=self.templates.digests(spec) if spec.templates else {},
@@ -484,72 +485,6 @@ class Judge:
             known = self._codes[function] = of_function(self.code, function)
         return known
 
-    # Files that are changed in place.
-
-    def stage_before(self, artifact_id: str, path: str) -> str | None:
-        """The stage whose bytes an artifact changes in place; one that was skipped and never made leaves none."""
-        for stage in self.shared.earlier(artifact_id, path):
-            skip = self.state.skipped.get(stage)
-            if skip is None or skip.last is not None:
-                return stage
-        return None
-
-    def output_at(self, artifact_id: str, path: str) -> Output | None:
-        """What an artifact left at a path."""
-        return next((output for output in self.recorded(artifact_id) if output.path == path), None)
-
-    def _before(self, spec: ArtifactSpec, path: str) -> str:
-        """The bytes that an artifact changes in place: as the stage before it left them, or as they once were."""
-        stage = self.stage_before(spec.id, path)
-        if stage is not None:
-            output = self.output_at(stage, path)
-            return output.digest if output is not None else NOTHING
-        if path not in spec.reads:
-            return self._before_first(spec.id, path)
-        stages = self.shared.chains.get(path, ())
-        return self._before_first(stages[0], path) if stages else self.observer.look(path).digest
-
-    def _before_first(self, stage: str, path: str) -> str:
-        """What a shared file is for its first stage: what it was before any of them changed it, or as it is.
-
-        Which of them is the first may change, and what the others did is not to be found there.
-        """
-        origin, done = self._origin(stage, path), self.known(stage)
-        if done is not None and path in done.fp.before:
-            return done.fp.before[path] if origin is None or done.how == "accepted" else origin
-        now = self.observer.look(path).digest
-        if origin is None:
-            return now
-        failure = self.state.failed.get(stage)
-        if failure is not None:
-            ours = now == next((output.digest for output in failure.left if output.path == path), "")
-        else:
-            ours = not now or self.is_ours(stage, path, now)
-        return origin if ours else now
-
-    def _origin(self, stage: str, path: str) -> str | None:
-        """What a shared file was before anybody changed it, or at least this one, as far as it is on record."""
-        step = self.state.steps.get(stage, {}).get(BEFORE + path)
-        return self.state.origins.get(path, step.blob if step is not None else None)
-
-    def answers_for(self, artifact_id: str, path: str) -> bool:
-        """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
-        stages = self.shared.chains.get(path)
-        return stages is None or self.newest(path, stages[0]) == artifact_id
-
-    def newest(self, path: str, default: str | None = None) -> str | None:
-        """The newest stage of a shared path that was ever made. Stages are made in order, so little is looked at."""
-        stages = self.shared.chains[path]
-        place = self._newest.get(path, -1)
-        if not 0 <= place < len(stages) or self.known(stages[place]) is None:
-            place = next((n for n in range(len(stages) - 1, -1, -1) if self.known(stages[n]) is not None), -1)
-        ahead = place + 1
-        while ahead < len(stages) and (self.known(stages[ahead]) is not None or stages[ahead] in self.state.skipped):
-            place = ahead if self.known(stages[ahead]) is not None else place
-            ahead += 1
-        self._newest[path] = place
-        return stages[place] if place >= 0 else default
-
     # Outputs.
 
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
@@ -608,7 +543,7 @@ class Judge:
 
     def _compared_shared(self, spec: ArtifactSpec, output: Output) -> Disk | None:
         """As above, for the stage that the disk shows; while we are changing the file, the disk shows nothing."""
-        if not self.answers_for(spec.id, output.path):
+        if not self.stages.answers_for(spec.id, output.path):
             return None
         standing = Disk(output.path, output.digest, output.digest)
         if output.path in self.displaced:

@@ -79,7 +79,7 @@ class Keeper:
 
     def restore(self, artifact_id: str) -> bool:
         """Put its recorded outputs back; whether that could be done."""
-        outputs = [o for o in self._judge.recorded(artifact_id) if self._judge.answers_for(artifact_id, o.path)]
+        outputs = [o for o in self._judge.recorded(artifact_id) if self._judge.stages.answers_for(artifact_id, o.path)]
         self.preserve(artifact_id, [o.path for o in outputs if o.path])
         return self._outputs.restore(outputs)
 
@@ -182,7 +182,7 @@ class Keeper:
         """Set aside what a person wrote at its paths: kept as blobs, and gone from there."""
         spec = self._judge.state.artifacts[artifact_id]
         recorded = {output.path: output for output in self._judge.recorded(artifact_id)}
-        paths = [path for path in (*spec.produces, *spec.modifies) if self._judge.answers_for(artifact_id, path)]
+        paths = [path for path in (*spec.produces, *spec.modifies) if self._judge.stages.answers_for(artifact_id, path)]
         if reason.code != "adopted_edit":
             paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
         self._preserve(artifact_id, {path: self._judge.observer.look(path.rstrip("/")) for path in paths})

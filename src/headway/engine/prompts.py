@@ -163,7 +163,7 @@ def _foresee(
     inputs = {r: content_digest(foreseen[r] or ()) if r in foreseen else d for r, d in fp.inputs.items()}
     before = dict(fp.before)
     for path in before:
-        stage = judge.stage_before(artifact_id, path)
+        stage = judge.stages.before(artifact_id, path)
         outputs = foreseen.get(stage or "", ())
         if outputs is None:
             return None
