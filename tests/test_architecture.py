@@ -19,7 +19,7 @@ SRC = Path(__file__).parents[1] / "src" / "headway"
 LAYERS = (
     {"calm", "errors", "version"},
     {"core", "disk", "stamp"},
-    {"ledger", "files"},
+    {"ledger", "files", "given"},
     {"projections"},
     {"store"},
     {"engine", "interop"},

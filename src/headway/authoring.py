@@ -13,7 +13,6 @@ The plan is what the Python code builds, each time it runs; it is saved and judg
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import MethodType
@@ -32,6 +31,18 @@ from headway.engine.imports import reading, refuse_while_read
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
+from headway.given import (
+    Paths,
+    bytes_of,
+    converted,
+    encodable,
+    is_plain,
+    options_of,
+    paths_of,
+    retry_of,
+    roles_of,
+    with_values,
+)
 from headway.version import VERSION
 
 if TYPE_CHECKING:  # what is imported where something is done: often there is nothing to do
@@ -44,9 +55,7 @@ if TYPE_CHECKING:  # what is imported where something is done: often there is no
     Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
-V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
 LISTS = ("requires", "inputs", "sources", "requires_outputs", "repeat", "env", "acceptance", "files", "tags")
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 ANOTHER = "give it another {}; in a notebook, execute the cell of its Plan again"
 PROGRAM = "python"
 """What proposes a plan that a program has built and runs itself."""
@@ -87,10 +96,10 @@ class Plan:
             "timeout": timeout,
             "on_edit": on_edit,
             "prompt_changes": prompt_changes,
-            "retry": _retry(retry),
+            "retry": retry_of(retry),
             "planned_by": planned_by,
             "confirm_above": confirm_above,
-            "store_up_to": _size(store_up_to),
+            "store_up_to": bytes_of(store_up_to),
         }
         self._artifacts: dict[str, ArtifactSpec] = {}
         self._pipelines: dict[str, PipelineBuilder] = {}
@@ -136,27 +145,27 @@ class Plan:
         if callable(make):
             function, plain = make, True
             if args:
-                function, plain = _with_values(make, dict(args)), _is_plain(dict(args))
+                function, plain = with_values(make, dict(args)), is_plain(dict(args))
             given["make"] = self._reference(make, odd=not plain)
         elif make != "":
             given["make"] = make
         if args:
-            given["args"] = _encodable(id, args)
+            given["args"] = encodable(id, args)
         if requires != ():
             given["requires"] = (requires,) if isinstance(requires, str) else tuple(sorted(set(requires)))
         if produces != ():
-            given["produces"] = _paths(produces)
+            given["produces"] = paths_of(produces)
         if modifies != ():
-            given["modifies"] = _paths(modifies)
+            given["modifies"] = paths_of(modifies)
         if sources != ():
-            given["sources"] = _paths(sources)
+            given["sources"] = paths_of(sources)
         if templates is not None:
-            given["templates"] = _roles(templates)
+            given["templates"] = roles_of(templates)
         if retry is not None:
-            given["retry"] = _retry(retry)
+            given["retry"] = retry_of(retry)
         if keys:
             given |= {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
-        self._artifacts[id] = _converted("artifact", id, given, ArtifactSpec)
+        self._artifacts[id] = converted("artifact", id, given, ArtifactSpec)
         if function is not None:
             self._functions[id] = function
         return id
@@ -179,10 +188,10 @@ class Plan:
             "units": dict(units) if isinstance(units, Mapping) else {"names": list(units)},
             "order": order,
             "state": normalise(state) if state else "",
-            "templates": _roles(templates),
+            "templates": roles_of(templates),
             "overrides": {u: {p: dict(r) for p, r in phases.items()} for u, phases in (overrides or {}).items()},
         }
-        self._pipelines[name] = PipelineBuilder(self, _converted("pipeline", name, given, Pipeline))
+        self._pipelines[name] = PipelineBuilder(self, converted("pipeline", name, given, Pipeline))
         return self._pipelines[name]
 
     @property
@@ -279,7 +288,7 @@ class Plan:
         `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
         """
         refuse_while_read()
-        asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
+        asked = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
         result = self._resting(asked, reporter)
         if result is None:
             work = self._work()
@@ -311,7 +320,7 @@ class Plan:
 
     def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
         """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
-        asked = Options(targets=tuple(targets), jobs=jobs, **_given(options))
+        asked = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
         return self._work().preview(self.meant(), asked)
 
     async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
@@ -324,7 +333,7 @@ class Plan:
         work = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
-        chosen = Options(targets=tuple(targets), jobs=jobs, **_given(options))
+        chosen = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
 
         def go() -> RunResult:
             meant = work.taken_in(self.meant(project=work.project))
@@ -418,42 +427,18 @@ class PipelineBuilder:
         if id in self._phases:
             raise UsageError(f"Phase {place} is there already", hint=ANOTHER.format("name"), code="plan.duplicate")
         if callable(make):
-            self._plan._functions[place] = _with_values(make, dict(args or {}))
-        plain = _is_plain(dict(args or {}))
+            self._plan._functions[place] = with_values(make, dict(args or {}))
+        plain = is_plain(dict(args or {}))
         given = {
             "id": id,
             "make": self._plan._reference(make, odd=not plain) if callable(make) else make,
-            "args": _encodable(place, args or {}),
-            "templates": _roles(templates),
-            "retry": _retry(retry),
+            "args": encodable(place, args or {}),
+            "templates": roles_of(templates),
+            "retry": retry_of(retry),
             **{key: [value] if key in LISTS and isinstance(value, str) else value for key, value in keys.items()},
         }
-        self._phases[id] = _converted("phase", place, given, Phase)
+        self._phases[id] = converted("phase", place, given, Phase)
         return id
-
-
-def _roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
-    return {"phase": given} if isinstance(given, str) else dict(given or {})
-
-
-def _converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) -> V:
-    try:
-        return msgspec.convert(given, kind)
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"{what.capitalize()} {name} cannot be read",
-            facts={"reason": error},
-            hint=_meant_key(given, kind) or "docs/plan-file.md lists the keys",
-            code="plan.key",
-        ) from None  # it says all that there is to say
-
-
-def _meant_key(given: Mapping[str, Any], kind: type[V]) -> str:
-    """What the first key that there is not was meant to be, as a question; or ""."""
-    from headway.core.nearest import Nearest
-
-    known = kind.__struct_encode_fields__
-    return next((Nearest(known).hint(key) for key in given if key not in known), "")
 
 
 def _check(spec: PlanSpec) -> list[Problem]:
@@ -533,20 +518,6 @@ def load_plan(reference: str, root: str) -> Plan:
     return plan
 
 
-def _with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[..., Any]:
-    """The function itself, or, where JSON would make something else of arguments, one that gets them as given."""
-    odd = {name: value for name, value in args.items() if not _is_the_same_in_json(value)}
-    if not odd:
-        return function
-    from functools import wraps
-
-    @wraps(function)
-    def call(**given: Any) -> Any:
-        return function(**{**given, **odd})
-
-    return call
-
-
 def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Mapping[str, Any]) -> Any:
     """Add what a function makes, under its name and with its first line; or whatever does so with the next one."""
 
@@ -560,72 +531,3 @@ def _decorated(add: Callable[..., object], function: F | None, id: str, keys: Ma
 def _first_line(function: Callable[..., Any]) -> str:
     lines = (getattr(function, "__doc__", "") or "").strip().splitlines()
     return lines[0] if lines else ""
-
-
-def _paths(given: Paths) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (normalise(given),)
-    if not isinstance(given, list) and isinstance(given, os.PathLike):  # the second question takes longer
-        return (normalise(os.fspath(given)),)
-    return tuple([normalise(os.fspath(item)) for item in given])
-
-
-def _retry(given: Retry | int | None) -> Retry | None:
-    return Retry(attempts=given) if isinstance(given, int) else given
-
-
-def _size(given: int | str | None) -> int | None:
-    if not isinstance(given, str):
-        return given
-    from headway.core.check import size_of
-
-    found = size_of(given)
-    if found is None:
-        raise UsageError(f"{given!r} is no size", hint="write it as 256MiB, 1GB or a number of bytes", code="plan.type")
-    return found
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as they are kept: of one name, too, a tuple is made."""
-    found = {key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()}
-    named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
-    return {**found, **named}
-
-
-def _encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by value: what has no JSON form is recorded by its digest, and given to the function as it is."""
-    from headway.core.fingerprint import NotEncodable
-    from headway.core.fingerprint import digest as value_digest
-
-    found: dict[str, Any] = {}
-    for name, value in args.items():
-        try:
-            found[name] = msgspec.to_builtins(value) if _is_plain(value) else {"digest": value_digest(value)}
-        except (NotEncodable, TypeError, msgspec.MsgspecError) as error:
-            raise UsageError(
-                f"The argument {name} of {artifact_id} cannot be compared",
-                facts={"reason": error},
-                hint="pass plain values (text, numbers, lists, dataclasses), or a path that the function opens",
-                code="recipe.args",
-            ) from error
-    return found
-
-
-def _is_the_same_in_json(value: Any) -> bool:
-    """As `_is_plain`, and nothing is lost by it: of a tuple JSON makes a list."""
-    if type(value) is list:
-        return all(map(_is_the_same_in_json, value))
-    if type(value) is dict:
-        return all(type(k) is str and _is_the_same_in_json(v) for k, v in value.items())
-    return type(value) in (type(None), bool, int, float, str) and _is_plain(value)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether JSON has a form for it."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if value is None or isinstance(value, (bool, int, str)):
-        return True
-    if isinstance(value, (list, tuple)):
-        return all(_is_plain(item) for item in value)
-    return isinstance(value, dict) and all(isinstance(k, str) and _is_plain(v) for k, v in value.items())

@@ -1,0 +1,129 @@
+"""What Python code gives for the keys of a plan, as the plan keeps it. Knows values; never files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from headway.core.paths import normalise
+from headway.core.plan import ArtifactSpec, Phase, Pipeline, Retry
+from headway.errors import UsageError
+
+V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def roles_of(given: str | Mapping[str, str] | None) -> dict[str, str]:
+    """Templates by what they are for; one alone is that of the phase."""
+    return {"phase": given} if isinstance(given, str) else dict(given or {})
+
+
+def converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) -> V:
+    """What was given, checked and typed."""
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{what.capitalize()} {name} cannot be read",
+            facts={"reason": error},
+            hint=_meant_key(given, kind) or "docs/plan-file.md lists the keys",
+            code="plan.key",
+        ) from None  # it says all that there is to say
+
+
+def _meant_key(given: Mapping[str, Any], kind: type[V]) -> str:
+    """What the first key that there is not was meant to be, as a question; or ""."""
+    from headway.core.nearest import Nearest
+
+    known = kind.__struct_encode_fields__
+    return next((Nearest(known).hint(key) for key in given if key not in known), "")
+
+
+def with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[..., Any]:
+    """The function itself, or, where JSON would make something else of arguments, one that gets them as given."""
+    odd = {name: value for name, value in args.items() if not _is_the_same_in_json(value)}
+    if not odd:
+        return function
+    from functools import wraps
+
+    @wraps(function)
+    def call(**given: Any) -> Any:
+        return function(**{**given, **odd})
+
+    return call
+
+
+def paths_of(given: Paths) -> tuple[str, ...]:
+    """One path or several, in their one spelling."""
+    if isinstance(given, str):
+        return (normalise(given),)
+    if not isinstance(given, list) and isinstance(given, os.PathLike):  # the second question takes longer
+        return (normalise(os.fspath(given)),)
+    return tuple([normalise(os.fspath(item)) for item in given])
+
+
+def retry_of(given: Retry | int | None) -> Retry | None:
+    """How often something is tried; a number is one of attempts."""
+    return Retry(attempts=given) if isinstance(given, int) else given
+
+
+def bytes_of(given: int | str | None) -> int | None:
+    """A size in bytes."""
+    if not isinstance(given, str):
+        return given
+    from headway.core.check import size_of
+
+    found = size_of(given)
+    if found is None:
+        raise UsageError(f"{given!r} is no size", hint="write it as 256MiB, 1GB or a number of bytes", code="plan.type")
+    return found
+
+
+def options_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as they are kept: of one name, too, a tuple is made."""
+    found = {key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()}
+    named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
+    return {**found, **named}
+
+
+def encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by value: what has no JSON form is recorded by its digest, and given to the function as it is."""
+    from headway.core.fingerprint import NotEncodable
+    from headway.core.fingerprint import digest as value_digest
+
+    found: dict[str, Any] = {}
+    for name, value in args.items():
+        try:
+            found[name] = msgspec.to_builtins(value) if is_plain(value) else {"digest": value_digest(value)}
+        except (NotEncodable, TypeError, msgspec.MsgspecError) as error:
+            raise UsageError(
+                f"The argument {name} of {artifact_id} cannot be compared",
+                facts={"reason": error},
+                hint="pass plain values (text, numbers, lists, dataclasses), or a path that the function opens",
+                code="recipe.args",
+            ) from error
+    return found
+
+
+def _is_the_same_in_json(value: Any) -> bool:
+    """As `_is_plain`, and nothing is lost by it: of a tuple JSON makes a list."""
+    if type(value) is list:
+        return all(map(_is_the_same_in_json, value))
+    if type(value) is dict:
+        return all(type(k) is str and _is_the_same_in_json(v) for k, v in value.items())
+    return type(value) in (type(None), bool, int, float, str) and is_plain(value)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether JSON has a form for it."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return True
+    if isinstance(value, (list, tuple)):
+        return all(is_plain(item) for item in value)
+    return isinstance(value, dict) and all(isinstance(k, str) and is_plain(v) for k, v in value.items())
