@@ -573,3 +573,16 @@ def test_bytes_at_the_path_of_a_new_artifact_in_an_old_plan(made: Bench, tmp_pat
     made.edit("e", "mine")
     made.add("e", "d")
     assert made.run().log == ["held e"]
+
+
+def test_an_output_that_cannot_be_looked_at_holds_back_its_artifact_alone(bench: Bench) -> None:
+    """Whatever stands there is nobody's of ours; the rest is made, and once it is gone, so is the question."""
+    bench.plan("a; b", a={"produces": ["round/a.txt"]})
+    bench.run()
+    bench.delete("round")
+    bench.path("round").symlink_to("round")
+    bench.delete("out/b.txt")
+    ran = bench.run()
+    assert (ran.log, ran.code) == (["held a", "restored b"], 3)
+    bench.path("round").unlink()
+    assert bench.run().log == ["restored a"]

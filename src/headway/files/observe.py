@@ -75,7 +75,16 @@ class Observer:
         self._prefix = os.path.join(root, "")
 
     def look(self, path: str) -> Seen:
-        """What stands at a path now. A folder is a tree: paths, modes and content of all that is in it."""
+        """What stands at a path now. A folder is a tree: paths, modes and content of all that is in it.
+
+        What cannot be read is something nobody knows: no file of ours, and no reason not to look at others.
+        """
+        try:
+            return self._look(path)
+        except OSError as error:
+            return Seen(f"unreadable: {error.strerror}", 0, "special")
+
+    def _look(self, path: str) -> Seen:
         try:
             found = os.lstat(self._prefix + path)
         except (FileNotFoundError, NotADirectoryError):
@@ -115,7 +124,7 @@ class Observer:
             return ABSENT
         if stat.S_ISREG(found.st_mode):
             return self._file(path, found)
-        return self._tree(path) if is_link else self.look(path)
+        return self._tree(path) if is_link else self._look(path)
 
     def holds(self, path: str, digest: str, *, cheaply: bool) -> bool:
         """Whether these bytes still stand at a path; `cheaply` believes a file that nothing shows to be touched."""
