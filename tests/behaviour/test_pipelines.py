@@ -785,6 +785,22 @@ def test_what_a_command_is_told_by_its_environment_or_prompt_is_part_of_how_it_i
     assert book.read("a.txt") == "pass\n"
 
 
+def test_what_only_stands_for_others_is_not_counted_among_what_is_blocked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody makes it, so nobody waits for it; asked about, it names what is in the way."""
+    book = Book(tmp_path / "loop", capsys)
+    book.file.write_text(
+        "id: loop\ngoal: g\npipelines:\n  p:\n    units: [a, b]\n    order: sequential\n    phases:\n"
+        "      f: {run: 'echo x > {outputs.o}', outputs: {o: 'o/{unit}.txt'}}\n"
+        "      c: {run: 'echo no > {outputs.r}', outputs: {r: 'o/{unit}.r'}, repeat: [f, c], until: 'r == \"yes\"'}\n"
+        "      z: {run: 'echo z > {outputs.z}', outputs: {z: 'o/{unit}.z'}}\n"
+    )
+    ran = book.go()
+    assert (list(ran["failed"]), list(ran["blocked"])) == (["a/c"], ["a/z", "b/f~1", "b/c~1", "b/z"])
+    assert "Next: headway why a/c" in book.do("why", "b/f").out
+
+
 def test_what_commands_made_before_their_unit_counted_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

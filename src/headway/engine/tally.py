@@ -163,15 +163,18 @@ class Tally:
     def _block_behind(self, artifact_id: str) -> None:
         """Whatever needs it cannot be made now; nothing else is touched."""
         for dependent in self.queue.give_up(artifact_id):
-            if dependent in self.todo:
-                self.result.blocked.setdefault(dependent, artifact_id)
+            self._block(dependent, artifact_id)
+
+    def _block(self, artifact_id: str, by: str) -> None:
+        """What only gathers others is nobody's work, so nobody waits for it."""
+        if artifact_id in self.todo and not self._record.state.artifacts[artifact_id].gathers:
+            self.result.blocked.setdefault(artifact_id, by)
 
     def _block_users(self, path: str, by: str) -> None:
         """A shared file with somebody's bytes in it is not to be touched by anybody."""
         for artifact_id in self.queue.open:
             if any(use.path == path for use in self._judge.shared.uses(artifact_id)):
-                if artifact_id in self.todo:
-                    self.result.blocked.setdefault(artifact_id, by)
+                self._block(artifact_id, by)
                 self._block_behind(artifact_id)
 
     # The plan grows and shrinks.

@@ -89,6 +89,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
         screen.say(f"  behind it: {_few(found['dependents'])}")
+    blocker = next(iter(found["blocked_by"]), "")
+    leads_there = f"headway why {as_word(blocker)}{where}" if blocker else ""
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
     elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
@@ -101,12 +103,10 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         anew = f"headway run --rerun-from {shlex.quote(found['rerun_from'])}{where}"
         screen.say(f"  It follows from what it gathers, and the same would come of it again. Next: {anew}")
     elif not found["cost"]:
-        screen.say(f"  It follows from what it gathers: nobody makes it. Next: headway run{where}")
+        next_ = leads_there or f"headway run{where}"
+        screen.say(f"  It follows from what it gathers: nobody makes it. Next: {next_}")
     else:
-        blocker = next(iter(found["blocked_by"]), "")
-        _say_cost(
-            found["cost"], artifact_id, screen, f"headway why {as_word(blocker)}{where}" if blocker else "", where
-        )
+        _say_cost(found["cost"], artifact_id, screen, leads_there, where)
 
 
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
