@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -178,9 +179,17 @@ def test_what_stands_in_a_file_that_it_was_changing_is_kept_and_the_run_says_so(
     (shared / "go").touch()
     done = headway("run")
     assert (done.returncode, (shared / "f.txt").read_text()) == (0, "base\none\ntwo\n")
-    assert "headway restore" in done.stdout
-    assert headway("restore", "two").returncode == 0
+    told = re.search(r"What stood at f.txt is kept: headway (restore two --at \d+) brings it back", done.stdout)
+    assert told is not None
+    assert headway(*told[1].split()).returncode == 0
     assert (shared / "f.txt").read_text() == "MINE\n"
+
+
+def test_a_file_that_is_changed_in_place_for_the_first_time_is_replaced_by_nobody(shared: Path) -> None:
+    """It is the beginning of what it becomes: there is nothing to tell."""
+    (shared / "go").touch()
+    done = headway("run")
+    assert (done.returncode, "What stood" in done.stdout) == (0, False)
 
 
 def test_an_output_that_it_had_yet_to_begin_is_as_much_an_edit_as_before(

@@ -137,6 +137,15 @@ def test_folders_are_kept_whole(root: Path) -> None:
     assert Path("dist/b").read_text() == "two\n"
 
 
+def test_a_folder_that_was_not_there_before_it_was_changed_in_place_needs_nothing(root: Path) -> None:
+    """There is no blob of nothing."""
+    plan = Plan("Words", id="words")
+    plan.add("it", run="mkdir -p out; echo a > out/a.txt", modifies="out/")
+    plan.run()
+    free_space(Project(root).store, keep_days=0)
+    assert plan.run().made == []
+
+
 def test_packs_do_not_pile_up(root: Path) -> None:
     """After many runs the blobs are gathered into a few packs by themselves."""
     for number in range(45):

@@ -135,7 +135,7 @@ def blobs_of(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:
     """The blobs of outputs; of a folder also everything in it."""
     for output in outputs:
         yield output.digest
-        if output.kind == "tree":
+        if output.kind == "tree" and output.digest:
             try:
                 yield from (digest for _, digest, _ in members(blobs.get(output.digest)))
             except BlobDamaged:

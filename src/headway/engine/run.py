@@ -35,7 +35,7 @@ from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
-from headway.engine.result import Options, Pause, Reporter, RunResult
+from headway.engine.result import Options, Pause, Preserved, Reporter, RunResult
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally
@@ -398,11 +398,11 @@ class Run:
             return None
         fp = self._judge.made_from(spec.id)
         try:
-            way = self._keeper.make_way(spec)
             before = self._in_place.found_by(spec, fp)
             if before:  # which are put back: what stands in their place is not lost
                 stands = self._judge.outputs.stands
                 self._keeper.preserve(spec.id, [output.path for output in before if not stands(output)])
+            way = self._keeper.make_way(spec)
             job = self._jobs.job(spec, fp)
         except (HeadwayError, OSError) as error:
             self._fail_unmade(spec, *failure_of(error))
@@ -475,8 +475,9 @@ class Run:
             return task, *self._touched(task, outcome)
         self._workers.learn(task.job.spec, outcome)
         if outcome.stood:
-            self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)
-            self.result.preserved.setdefault(outcome.id, []).extend(output.path for output in outcome.stood)
+            seq = self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)[0].seq
+            paths = list(dict.fromkeys(output.path for output in outcome.stood))
+            self.result.preserved.append(Preserved(outcome.id, paths, seq))
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):
