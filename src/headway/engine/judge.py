@@ -307,8 +307,12 @@ class Judge:
 
     def _is_pre_state(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""
-        path, known = reason.subject, self.state.origins
-        return path in spec.reads and self.stages.before(spec.id, path) is None and reason.now != known.get(path)
+        path, stages = reason.subject, self.stages
+        return (
+            path in spec.reads
+            and stages.before(spec.id, path) is None
+            and not stages.is_as_it_began(spec.id, path, reason.now)
+        )
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
