@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from headway.core.fingerprint import (
     NotEncodable,
     content_digest,
@@ -285,10 +287,11 @@ class Judge:
         """The verdict on what was made before, by what it would be made from now."""
         state, artifact_id = self.state, spec.id
         earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
+        now = self.fingerprint(artifact_id)
         reason = judge(
-            done,
+            self._as_told_now(spec, done, now),
             state.failed.get(artifact_id),
-            self.fingerprint(artifact_id),
+            now,
             stale=[r for r in earlier if not self._is_known(r)],
             outputs=self._outputs(spec, done),
             forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
@@ -457,16 +460,11 @@ class Judge:
         if spec.make.startswith("live:") and not spec.version and function_of(self.functions, spec) is None:
             done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
-        settings, look = self.state.settings, self._environ.get
-        env = {name: look(name) for name in (*settings.env, *spec.env)} if settings.env or spec.env else {}
+        settings, env = self.state.settings, self._env(spec)
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            found = recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
-            if spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
-                earlier = recipe_digest(spec, settings, code="", env=env, names_itself=False)
-                found = earlier if done.fp.recipe == earlier else found
-            return found
+            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -477,6 +475,19 @@ class Judge:
         except UsageError as error:
             self.problems[spec.id] = error
         return "unknown"
+
+    def _as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
+        """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
+        if done.fp.recipe == now.recipe or not spec.run:
+            return done
+        formerly = recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
+        if done.fp.recipe != formerly:
+            return done
+        return replace(done, fp=replace(done.fp, recipe=now.recipe))
+
+    def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
+        names, look = (*self.state.settings.env, *spec.env), self._environ.get
+        return {name: look(name) for name in names} if names else {}
 
     def _code(self, spec: ArtifactSpec) -> str:
         function = function_of(self.functions, spec) if self.functions else None
