@@ -65,6 +65,20 @@ def test_what_a_person_wrote_is_never_freed(root: Path) -> None:
     assert b"by hand" in contents
 
 
+@pytest.mark.parametrize("gates", [[], [{"name": "look", "kind": "check", "run": "true"}]])
+def test_what_a_person_wrote_and_accepted_is_never_freed_either(root: Path, gates: list[dict[str, str]]) -> None:
+    """Not even when something else has taken its place since: no recipe makes it again."""
+    for version, on_edit in (("a", "accept"), ("b", "discard")):
+        Path("out.txt").write_text("by hand")
+        plan = Plan("Words", id="words")
+        plan.add("it", make=lambda: "made", produces="out.txt", version=version, gates=gates)
+        plan.run(on_edit=on_edit)
+    assert Path("out.txt").read_text() == "made"
+    free_space(Project(root).store, keep_days=0)
+    contents = [Project(root).blobs.get(name) for name, _ in Project(root).blobs.names()]
+    assert b"by hand" in contents
+
+
 def test_a_dry_run_frees_nothing(root: Path) -> None:
     """It says what it would do."""
     made("a")
