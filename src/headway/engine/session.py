@@ -447,7 +447,9 @@ class Session:
             raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
         folder = self.store.folder(plan_id)
         with folder.writing() as writer:
-            judged.judge.follow(writer.refresh() or state)
+            for command in self._growth(judged.judge.outputs).due(writer.refresh() or state):
+                writer.execute(command, by=self.by)  # units that no run has come to yet
+            judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
             accepted = [a for a in judged.reasons if a in wanted]
             run.accept(accepted, reason)
