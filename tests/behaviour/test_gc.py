@@ -113,11 +113,21 @@ def test_what_a_killed_writer_left_half_written_goes(root: Path) -> None:
     assert [path.name for path in large.parent.iterdir()] == [large.name]
 
 
-@pytest.mark.parametrize("name", ["texts/0123.{}.0123abcd.tmp", "stamps/words.{}.tmp", "project.json.{}.0123abcd.tmp"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "texts/0123.{}.0123abcd.tmp",
+        "stamps/words.{}.tmp",
+        "project.json.{}.0123abcd.tmp",
+        "archive/20261116T100000-0123-words.tar.gz.{}.tmp",
+        "../out.txt.{}.0123abcd.tmp",
+    ],
+)
 def test_what_a_killed_process_did_not_put_in_place_goes(root: Path, name: str) -> None:
-    """Wherever among the project's own files; not what a process that is alive is about to."""
+    """Wherever among the project's own files, or beside outputs; not what a process that is alive is about to."""
     made("a")
-    home = root / ".headway"
+    home = (root / ".headway" / name).parent.resolve()
+    name = Path(name).name
     half, whole = home / name.format(4194305), home / name.format(os.getpid())
     for path in (half, whole):
         path.parent.mkdir(exist_ok=True)

@@ -34,8 +34,12 @@ def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool 
     return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
 
 
-def sweep(home: str) -> None:
-    """Take away what killed processes left in a project's own folder of files that they were about to put in place."""
+def sweep(store: PlanStore, root: str, home: str) -> None:
+    """Take away what killed processes left of files that they were about to put in place: in a project's own folder,
+    and beside what its plans make."""
+    specs = [spec for _, state, _ in _plans(store) for spec in state.artifacts.values()]
+    paths = [path for spec in specs for path in (*spec.produces, *spec.modifies)]
+    Outputs(root, store.blobs, Observer(root)).sweep(paths)
     for folder, _, names in os.walk(home):
         for name in names:
             left = _HALF.fullmatch(name)

@@ -375,8 +375,9 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
-            cut_off = [state.artifacts[a] for a in unfinished(state) if a in state.artifacts]
-            judge.outputs.sweep(path for spec in cut_off for path in (*spec.produces, *spec.modifies))
+            cut_off = state.artifacts if judged.was_cut_off else unfinished(state)  # it may have put back any of them
+            specs = [state.artifacts[a] for a in cut_off if a in state.artifacts]
+            judge.outputs.sweep(path for spec in specs for path in (*spec.produces, *spec.modifies))
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             run.result.gone += [a for command in due for a in command.removed]
             failed = dict(state.failed)
