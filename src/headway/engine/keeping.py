@@ -158,9 +158,11 @@ class Keeper:
         return ""
 
     def adopt(self, artifact_id: str, why: str) -> tuple[Output, ...]:
-        """What stands at its paths counts as its output, by somebody's word."""
+        """What stands at its paths counts as its output, by somebody's word. If others have the file, what it was."""
         spec = self._judge.state.artifacts[artifact_id]
-        outputs = self._outputs.capture((*spec.produces, *spec.modifies))
+        displaced = {o.path: (o,) for o in self._judge.recorded(artifact_id) if o.path in self._judge.displaced}
+        paths = (*spec.produces, *spec.modifies)
+        outputs = tuple(o for path in paths for o in displaced.get(path) or self._outputs.capture([path]))
         fp = self._judge.fingerprint(artifact_id, by_hand=True)
         checks = self._check(spec)
         verified = bool(spec.verify)  # whoever adopts bytes has asked it
