@@ -570,6 +570,22 @@ def test_an_edited_state_is_asked_about(book: Book) -> None:
     assert book.json("state.json") == {"applied": [], "words": 1}
 
 
+@pytest.mark.parametrize(("path", "whose"), [("work/s1/prose.md", "s1/repair~1"), ("state.json", "s2/apply")])
+def test_an_edit_is_asked_about_as_soon_as_it_is_known_that_its_unit_is_still_there(
+    book: Book, path: str, whose: str
+) -> None:
+    """Before an earlier phase puts the file back: the outline is made first, and says which units there are."""
+    book.go()
+    (book.root / path).write_text("{}")
+    book.outline(3)
+    book.prompt("write", "write better {{ unit }}")
+    held = book.go()
+    assert (held["made"][0], [d["artifacts"] for d in held["decisions"]]) == ("outline", [[whose]])
+    assert book.read(path) == "{}"
+    assert (book.go("--discard-edits")["status"], book.go()["made"]) == ("completed", [])
+    assert book.read(path) != "{}"
+
+
 def test_reset_of_a_unit_with_an_archive(book: Book) -> None:
     """The archive holds what was made and the phase ledger, verified before anything is removed."""
     book.go()

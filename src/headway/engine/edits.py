@@ -34,21 +34,29 @@ class Edits:
         self._root = root
         self.adopted: set[str] = set()
         """What was adopted before its turn came."""
+        self._later: list[str] = []
 
     def hold_known(self) -> None:
         """All edits that are to be asked about are asked about at once, whatever else they wait for.
 
         Those of files that others are about to change or to read are answered now: by their turn, others stand there.
         """
-        artifacts, queue = self._record.state.artifacts, self._tally.queue
         for artifact_id, reason in self._beside():
             self._tally.notice(artifact_id, reason)
-        for artifact_id, reason in self._tally.todo.items():
-            if reason.code not in ASKED:
+        self._later = [a for a, reason in self._tally.todo.items() if reason.code in ASKED]
+        self.hold_later()
+
+    def hold_later(self) -> None:
+        """The same for those of which it was not known whether there still is their unit, as soon as it is."""
+        if not self._later:
+            return
+        artifacts, todo, queue = self._record.state.artifacts, self._tally.todo, self._tally.queue
+        known = [a for a in self._later if a in todo and not queue.has_ended(a)]
+        self._later = [a for a in known if any(other in queue for other in artifacts[a].after)]
+        for artifact_id in known:
+            if artifact_id in self._later:
                 continue
-            spec = artifacts[artifact_id]
-            if any(other in queue for other in spec.after):
-                continue  # it may yet turn out that its unit is gone
+            spec, reason = artifacts[artifact_id], todo[artifact_id]
             if reason.code in EDITS and self._policy(spec) == "ask":
                 self._ask(artifact_id, reason)
             elif reason.code == "output_modified" and self._is_used(reason.subject, artifact_id):

@@ -246,6 +246,7 @@ class Run:
                 continue
             try:
                 task = self._consider(artifact_id)
+                self._edits.hold_later()
             except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
                 self._tally.wait(artifact_id, refusal.message)
                 continue
