@@ -108,7 +108,8 @@ class Edits:
     def go_on_over(self, spec: ArtifactSpec, reason: Reason) -> None:
         """It was made from another state than there is: kept by the user's word, or asked about."""
         if self._options.force_resume:
-            self._keeper.adopt(spec.id, f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". "))
+            why = f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". ")
+            self._keeper.go_on_with(spec.id, why)
             self._tally.arrive(spec, "accepted", reason)
         else:
             self._tally.hold(spec.id, reason.code, [f"--rerun-from {spec.phase}", "--force-resume"], reason)
