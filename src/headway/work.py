@@ -332,7 +332,7 @@ class Work:
     def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
         """Free the space of blobs that nothing needs any more, and of files that killed processes left half-written."""
         if not dry_run:
-            sweep(self.project.home)
+            sweep(self.project.store, self.project.root, self.project.home)
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self, plan_id: str = "") -> list[str]:

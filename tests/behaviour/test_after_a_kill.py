@@ -68,15 +68,15 @@ def test_the_plan_file_can_be_edited_and_the_run_goes_on(killed: Path) -> None:
 
 
 def test_a_file_that_was_about_to_be_put_in_place_is_taken_away(killed: Path) -> None:
-    """Only the dead run's own: neither what a living process writes nor what only looks like it."""
+    """Made, or put back from its blob; neither what a living process writes nor what only looks like it."""
     dead = subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"], text=True).strip()
-    left = killed / f"slow.txt.{dead}.0123abcd.tmp"
+    left = [killed / f"{name}.{dead}.0123abcd.tmp" for name in ("slow.txt", "first.txt")]
     others = [killed / f"slow.txt.{os.getpid()}.0123abcd.tmp", killed / f"mine.txt.{dead}.0123abcd.tmp"]
-    for path in (left, *others):
+    for path in (*left, *others):
         path.write_text("half")
     quick(killed)
     assert headway("run").returncode == 0
-    assert [path.exists() for path in (left, *others)] == [False, True, True]
+    assert [path.exists() for path in (*left, *others)] == [False, False, True, True]
 
 
 def test_status_says_that_it_was_interrupted_and_writes_nothing(killed: Path) -> None:

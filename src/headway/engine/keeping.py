@@ -155,18 +155,25 @@ class Keeper:
             return note
         return ""
 
-    def adopt(self, artifact_id: str, why: str) -> tuple[Output, ...]:
-        """What stands at its paths counts as its output, by somebody's word."""
-        spec = self._judge.state.artifacts[artifact_id]
-        outputs = self._outputs.capture((*spec.produces, *spec.modifies))
-        fp = self._judge.fingerprint(artifact_id, by_hand=True)
+    def adopt(self, artifact_id: str, why: str) -> None:
+        """What stands at its paths counts as its output, by somebody's word; if others have a file, what it was."""
+        spec, displaced = self._judge.state.artifacts[artifact_id], self._judge.displaced
+        was = {o.path: (o,) for o in self._judge.recorded(artifact_id) if o.path in displaced}
+        paths = (*spec.produces, *spec.modifies)
+        self._accept(spec, tuple(o for path in paths for o in was.get(path) or self._outputs.capture([path])), why)
+
+    def go_on_with(self, artifact_id: str, why: str) -> None:
+        """What it was made as counts, by somebody's word, whatever it would be made from now."""
+        self._accept(self._judge.state.artifacts[artifact_id], tuple(self._judge.recorded(artifact_id)), why)
+
+    def _accept(self, spec: ArtifactSpec, outputs: tuple[Output, ...], why: str) -> None:
+        fp = self._judge.fingerprint(spec.id, by_hand=True)
         checks = self._check(spec)
         verified = bool(spec.verify)  # whoever adopts bytes has asked it
         self._record(
-            cmd.AcceptOutput(id=artifact_id, outputs=outputs, fp=fp, reason=why, verified=verified, checks=checks),
+            cmd.AcceptOutput(id=spec.id, outputs=outputs, fp=fp, reason=why, verified=verified, checks=checks),
             False,
         )
-        return outputs
 
     def _is_turned_down(self, artifact_id: str, outputs: tuple[Output, ...]) -> bool:
         """Whether a gate rejected these very bytes: they are not taken over once more."""

@@ -128,7 +128,7 @@ class Run:
             cancelled=lambda: self._halt.cancelling,
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
-        self._edits = Edits(self._record, self._tally, self._keeper, self._jobs, options, root)
+        self._edits = Edits(judge, self._record, self._tally, self._keeper, self._jobs, options, root)
         self._expansion = Expansion(
             judge, self._record, self._tally, self._running, select if options.partial else None
         )
@@ -246,6 +246,7 @@ class Run:
                 continue
             try:
                 task = self._consider(artifact_id)
+                self._edits.hold_later()
             except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
                 self._tally.wait(artifact_id, refusal.message)
                 continue
@@ -316,7 +317,7 @@ class Run:
         reason = self._judge.again(artifact_id, anew=self._moment)
         claim = state.claims.get(artifact_id)
         if reason.fresh:
-            self._tally.settle(artifact_id, "kept", reason)
+            self._tally.settle(artifact_id, "accepted" if artifact_id in self._edits.adopted else "kept", reason)
             return None
         if spec.gathers:
             problem = self._expansion.gather(spec, reason)
