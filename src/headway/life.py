@@ -304,7 +304,7 @@ class Life:
 
     def skip(self, plan_id: str, words: list[str], *, reason: str) -> list[str]:
         """Decide that artifacts are not made; their dependents go on without them."""
-        ids = self._work.session.resolve(self._show(plan_id).state, words)
+        ids = self._work.session.resolve(self._grown(plan_id).state, words)
         self._execute(plan_id, cmd.SkipArtifacts(ids=tuple(ids), reason=reason))
         return ids
 

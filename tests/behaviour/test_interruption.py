@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from headway.ledger.lock import FileLock
 from headway.project import Project
+from headway.surfaces.cli import entry
 from headway.surfaces.cli.main import main
 from tests.bench import Bench
 from tests.processes import finish, processes, soon, start
@@ -144,6 +146,19 @@ def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     assert (code, document["status"], document["made"]) == (130, "interrupted", ["a"])
     assert document["paused"]["resume"] == "headway run"
     assert soon(lambda: not processes(mark))
+
+
+def test_ctrl_c_says_so_before_everything_is_there_that_says_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first moments go into imports."""
+
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["headway", "run"])
+    monkeypatch.setattr("headway.stamp.nothing_to_do", pressed)
+    assert (entry.main(), capsys.readouterr().err) == (130, "Interrupted. Nothing is lost.\n")
 
 
 def test_a_second_run_is_told_who_is_at_it(tmp_path: Path) -> None:

@@ -513,6 +513,15 @@ def test_what_is_there_of_units_that_no_run_has_come_to_yet_can_be_accepted(
     assert (tmp_path / "work/s1/prose.md").read_text() == "mine"
 
 
+def test_a_unit_that_no_run_has_come_to_yet_can_be_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`status` lists it, so it can be named."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(ECHO.replace("UNITS", "[s1, s2]").replace("templates: prompts/write.md, ", ""))
+    (tmp_path / "tasks.py").write_text("def echo(ctx):\n    return ctx.unit\n")
+    assert shop.run(capsys, "skip", "s1/write", "--reason", "not now").code == 0
+    assert shop.run(capsys, "run", "--json").json["made"] == ["s2/write"]
+
+
 def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(
     labels: Workshop, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,14 @@ from headway.version import VERSION
 
 def main() -> int:
     """Run the command line of this process; its exit code."""
+    try:
+        return _run()
+    except KeyboardInterrupt:  # while everything else is being imported: nobody is there yet who could say it
+        sys.stderr.write("Interrupted. Nothing is lost.\n")
+        return 130
+
+
+def _run() -> int:
     if sys.argv[1:2] == ["run"]:
         from headway.stamp import nothing_to_do
 
