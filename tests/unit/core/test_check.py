@@ -231,6 +231,13 @@ def test_placeholders_are_checked_in_the_commands_and_paths_of_a_phase() -> None
     ]
 
 
+def test_everyday_words_in_braces_are_no_placeholders_of_a_phase() -> None:
+    """They belong to jq, to f-strings and the like, and there is no other way to write them."""
+    phase = Phase(id="w", run="jq '{stage} {stats} {files} {units}' > {output}", outputs={"o": "{unit}.txt"})
+    assert said(settings=pipeline(phase)) == []
+    assert said(settings=pipeline(phase, state="state.json")) == []
+
+
 def test_overrides_are_of_units_that_there_are() -> None:
     """Where the plan names them; units that come of files or an outline may be yet to come."""
     phase = Phase(id="w", run="true", outputs={"o": "{unit}.txt"})
