@@ -199,6 +199,16 @@ def test_a_pattern_after_rerun_from_means_those_of_the_targets(book: Book) -> No
     assert book.go("s2", "--rerun-from", "*/apply")["made"] == ["s2/apply"]
 
 
+def test_what_stands_for_all_units_is_made_anew_in_those_of_the_targets(book: Book) -> None:
+    """Whether a pattern finds it, a unit or a pipeline is named, or it is asked for itself."""
+    book.go()
+    for words in ("*/apply", "scene:*/apply"):
+        assert book.go("s1/apply", "--rerun", words)["made"] == ["s1/apply"]
+    assert "s1/apply" in book.go("s1", "--rerun", "scene")["made"]
+    refused = book.do("run", "s1/plan", "--rerun", "scene:*/apply")
+    assert (refused.code, "'scene:*/apply' is to be made anew" in refused.err) == (2, True)
+
+
 def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
     """`--resume` is what run does anyway; `--rerun-from` with a target is about that unit alone."""
     book.stop_at("s2/write")
