@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tarfile
 from pathlib import Path
@@ -469,6 +470,26 @@ def test_whoever_only_looks_is_told_what_the_run_would_ask(
     assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
     assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
     assert labels.run(capsys, "status", "--json").json["next"] == ways
+
+
+def test_every_way_to_decide_about_a_changed_prompt_can_be_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the name of a phase does not tell which pipeline is meant, or there is none, ids do."""
+    book = Book(tmp_path / "two", capsys)
+    book.prompt("write", "write")
+    phase = "{run: 'cp {prompt} {output}', templates: prompts/write.md, outputs: {o: '%s/{unit}.txt'}}"
+    book.file.write_text(
+        f"id: two\ngoal: g\nprompt_changes: refuse\npipelines:\n  p: {{units: [a], phases: {{write: {phase % 'p'}}}}}\n"
+        f"  q: {{units: [b], phases: {{write: {phase % 'q'}}}}}\n"
+        "artifacts:\n  last(one): {run: 'cp {prompt} {output}', templates: prompts/write.md, produces: last.txt}\n"
+    )
+    book.go()
+    for words, named in ((("p", "q"), ["a/write", "b/write"]), (("last(one)",), ["last(one)"])):
+        book.prompt("write", f"write {named}")
+        (decision,) = book.go(*words)["decisions"]
+        assert decision["flags"][1:] == [f"--rerun-from {shlex.join(named)}", "--rerun-all"]
+        assert book.go(*words, *shlex.split(decision["flags"][1]))["made"] == named
 
 
 def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.CaptureFixture[str]) -> None:

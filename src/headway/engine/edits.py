@@ -11,6 +11,7 @@ from headway.engine.jobs import Jobs
 from headway.engine.keeping import Keeper
 from headway.engine.recording import Recorder
 from headway.engine.result import Options
+from headway.engine.selecting import tells_where
 from headway.engine.tally import Tally
 from headway.errors import UsageError
 
@@ -61,7 +62,8 @@ class Edits:
             self._keeper.adopt(spec.id, f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". "))
             self._tally.arrive(spec, "accepted", reason)
         else:
-            self._tally.hold(spec.id, reason.code, [f"--rerun-from {spec.phase}", "--force-resume"], reason)
+            begin = spec.phase if tells_where(self._record.state, spec.phase) else as_word(spec.id)
+            self._tally.hold(spec.id, reason.code, [f"--rerun-from {begin}", "--force-resume"], reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""

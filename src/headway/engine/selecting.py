@@ -91,6 +91,11 @@ def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
     return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
 
 
+def tells_where(state: State, phase: str) -> bool:
+    """Whether the name of a phase is enough to say where to begin anew."""
+    return phase not in state.artifacts and sum(p.phase(phase) is not None for p in state.settings.pipelines) == 1
+
+
 def _phase(state: State, word: str) -> list[str] | None:
     """The artifacts of a phase that a word names, None if it names none; an id of that name counts first.
 
