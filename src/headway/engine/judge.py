@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from headway.core.fingerprint import (
     NotEncodable,
     content_digest,
@@ -24,7 +26,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
-from headway.engine.precedents import Precedents
+from headway.engine.precedents import Earlier, Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
 from headway.engine.stages import Stages
@@ -338,6 +340,19 @@ class Judge:
             self._newest_key = (fp, reuse_key(fp))
         return self._newest_key[1]
 
+    def earlier(self, artifact_id: str, fp: Fingerprint | None = None) -> list[Earlier]:
+        """Completions made from the same things in the same way, newest first; `fp`: from these.
+
+        Of the command of a phase also its own, from before it counted what a command is for.
+        """
+        spec = self.state.artifacts[artifact_id]
+        found = self.precedents.earlier(self.key(artifact_id) if fp is None else reuse_key(fp))
+        if found or not (spec.run and spec.phase) or artifact_id in self.problems:
+            return found
+        recipe = recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
+        key = reuse_key(msgspec.structs.replace(fp or self.made_from(artifact_id), recipe=recipe))
+        return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
+
     def sources_of(self, artifact_id: str) -> list[str]:
         """The files that the artifact reads and that the plan does not make."""
         self.made_from(artifact_id)
@@ -453,8 +468,7 @@ class Judge:
         if spec.make.startswith("live:") and not spec.version and function_of(self.functions, spec) is None:
             done = self.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
-        settings, look = self.state.settings, self._environ.get
-        env = {name: look(name) for name in (*settings.env, *spec.env)} if settings.env or spec.env else {}
+        settings, env = self.state.settings, self._env(spec)
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
@@ -473,6 +487,11 @@ class Judge:
         except UsageError as error:
             self.problems[spec.id] = error
         return "unknown"
+
+    def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
+        """The variables of the environment that count for a recipe."""
+        names, look = (*self.state.settings.env, *spec.env), self._environ.get
+        return {name: look(name) for name in names} if names else {}
 
     def _code(self, spec: ArtifactSpec) -> str:
         function = function_of(self.functions, spec) if self.functions else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.core.fingerprint import content_digest, reuse_key
+from headway.core.fingerprint import content_digest
 from headway.core.ids import as_word
 from headway.core.state import Output, PromptChange, State
 from headway.engine.judge import Judge
@@ -180,8 +180,7 @@ def _foresee(
         if outputs is None:
             return None
         before.update({output.path: output.digest for output in outputs if output.path == path})
-    key = reuse_key(msgspec.structs.replace(fp, inputs=inputs, before=before))
-    for earlier in judge.precedents.earlier(key):
+    for earlier in judge.earlier(artifact_id, msgspec.structs.replace(fp, inputs=inputs, before=before)):
         if all(map(judge.outputs.readable, earlier.outputs)):
             return earlier.outputs
     return None
