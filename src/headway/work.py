@@ -332,7 +332,7 @@ class Work:
     def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
         """Free the space of blobs that nothing needs any more, and of files that killed processes left half-written."""
         if not dry_run:
-            sweep(self.project.home)
+            sweep(self.project.store, self.project.root, self.project.home)
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self, plan_id: str = "") -> list[str]:
@@ -429,10 +429,9 @@ class Work:
             except HeadwayError as refusal:
                 for output in earlier.outputs:
                     outputs.remove(output.path)
-                outputs.restore(kept)
-                refusal.hint = (
-                    f"all is as it was; headway restore {as_word(artifact_id)} --at SEQ brings another one back"
-                )
+                is_back = outputs.restore(kept)
+                back = "all is as it was" if is_back else "what stood there is kept (headway log)"
+                refusal.hint = f"{back}; headway restore {as_word(artifact_id)} --at SEQ brings another one back"
                 raise
         return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
 
@@ -442,10 +441,15 @@ class Work:
         Made, accepted, or written by somebody and set aside: whatever was once recorded at its paths counts.
         """
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
+        spec = judge.state.artifacts[artifact_id]
+        has_files = bool(spec.produces or spec.modifies)  # what was a text before it had files cannot stand at any path
         known = [
             Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
             for r in self.project.log(plan_id)
-            if isinstance(r.event, kinds) and r.event.id == artifact_id and r.event.outputs
+            if isinstance(r.event, kinds)
+            and r.event.id == artifact_id
+            and r.event.outputs
+            and all(bool(output.path) == has_files for output in r.event.outputs)
         ]
         for found in reversed([done for done in known if at is None or done.seq <= at]):
             differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)

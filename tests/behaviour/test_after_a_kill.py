@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,15 +68,15 @@ def test_the_plan_file_can_be_edited_and_the_run_goes_on(killed: Path) -> None:
 
 
 def test_a_file_that_was_about_to_be_put_in_place_is_taken_away(killed: Path) -> None:
-    """Only the dead run's own: neither what a living process writes nor what only looks like it."""
+    """Made, or put back from its blob; neither what a living process writes nor what only looks like it."""
     dead = subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"], text=True).strip()
-    left = killed / f"slow.txt.{dead}.0123abcd.tmp"
+    left = [killed / f"{name}.{dead}.0123abcd.tmp" for name in ("slow.txt", "first.txt")]
     others = [killed / f"slow.txt.{os.getpid()}.0123abcd.tmp", killed / f"mine.txt.{dead}.0123abcd.tmp"]
-    for path in (left, *others):
+    for path in (*left, *others):
         path.write_text("half")
     quick(killed)
     assert headway("run").returncode == 0
-    assert [path.exists() for path in (left, *others)] == [False, True, True]
+    assert [path.exists() for path in (*left, *others)] == [False, False, True, True]
 
 
 def test_status_says_that_it_was_interrupted_and_writes_nothing(killed: Path) -> None:
@@ -178,9 +179,17 @@ def test_what_stands_in_a_file_that_it_was_changing_is_kept_and_the_run_says_so(
     (shared / "go").touch()
     done = headway("run")
     assert (done.returncode, (shared / "f.txt").read_text()) == (0, "base\none\ntwo\n")
-    assert "headway restore" in done.stdout
-    assert headway("restore", "two").returncode == 0
+    told = re.search(r"What stood at f.txt is kept: headway (restore two --at \d+) brings it back", done.stdout)
+    assert told is not None
+    assert headway(*told[1].split()).returncode == 0
     assert (shared / "f.txt").read_text() == "MINE\n"
+
+
+def test_a_file_that_is_changed_in_place_for_the_first_time_is_replaced_by_nobody(shared: Path) -> None:
+    """It is the beginning of what it becomes: there is nothing to tell."""
+    (shared / "go").touch()
+    done = headway("run")
+    assert (done.returncode, "What stood" in done.stdout) == (0, False)
 
 
 def test_an_output_that_it_had_yet_to_begin_is_as_much_an_edit_as_before(

@@ -13,8 +13,10 @@ import pytest
 from headway.core.events import ArtifactFailed, EditPreserved
 from headway.doctor import Doctor
 from headway.engine.recipes.function import Context
-from headway.errors import UsageError
+from headway.errors import HeadwayError, NotFound, UsageError
 from headway.files import observe
+from headway.files.observe import Observer
+from headway.files.outputs import Outputs
 from headway.work import Work
 from tests.bench import Bench
 from tests.workshop import Workshop
@@ -586,3 +588,25 @@ def test_an_output_that_cannot_be_looked_at_holds_back_its_artifact_alone(bench:
     assert (ran.log, ran.code) == (["held a", "restored b"], 3)
     bench.path("round").unlink()
     assert bench.run().log == ["restored a"]
+
+
+def test_a_text_of_before_it_had_files_is_no_output_to_go_back_to(bench: Bench) -> None:
+    """It has no path; nothing is restored, and nothing is taken away."""
+    bench.plan(a={"produces": [], "run": "echo text"})
+    bench.run()
+    at = bench.events("artifact_completed")[0].seq
+    bench.change("a", produces=["out/a.txt"], run="echo file > {output}", verify="test -e {output}")
+    bench.run()
+    bench.write("mine.txt", "mine")
+    bench.delete("out/a.txt")
+    with pytest.raises(NotFound):
+        Work(bench.project).restore("plan", "a", at=at)
+    assert bench.read("mine.txt") == "mine"
+
+
+@pytest.mark.parametrize("path", ["", ".", "./", "out/..", ".headway/plans", "../x"])
+def test_what_is_no_output_is_never_taken_away(bench: Bench, path: str) -> None:
+    """Whoever asks for it."""
+    with pytest.raises(HeadwayError):
+        Outputs(str(bench.root), bench.project.blobs, Observer(str(bench.root))).remove(path)
+    assert bench.root.exists()

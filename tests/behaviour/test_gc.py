@@ -65,6 +65,20 @@ def test_what_a_person_wrote_is_never_freed(root: Path) -> None:
     assert b"by hand" in contents
 
 
+@pytest.mark.parametrize("gates", [[], [{"name": "look", "kind": "check", "run": "true"}]])
+def test_what_a_person_wrote_and_accepted_is_never_freed_either(root: Path, gates: list[dict[str, str]]) -> None:
+    """Not even when something else has taken its place since: no recipe makes it again."""
+    for version, on_edit in (("a", "accept"), ("b", "discard")):
+        Path("out.txt").write_text("by hand")
+        plan = Plan("Words", id="words")
+        plan.add("it", make=lambda: "made", produces="out.txt", version=version, gates=gates)
+        plan.run(on_edit=on_edit)
+    assert Path("out.txt").read_text() == "made"
+    free_space(Project(root).store, keep_days=0)
+    contents = [Project(root).blobs.get(name) for name, _ in Project(root).blobs.names()]
+    assert b"by hand" in contents
+
+
 def test_a_dry_run_frees_nothing(root: Path) -> None:
     """It says what it would do."""
     made("a")
@@ -99,11 +113,21 @@ def test_what_a_killed_writer_left_half_written_goes(root: Path) -> None:
     assert [path.name for path in large.parent.iterdir()] == [large.name]
 
 
-@pytest.mark.parametrize("name", ["texts/0123.{}.0123abcd.tmp", "stamps/words.{}.tmp", "project.json.{}.0123abcd.tmp"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "texts/0123.{}.0123abcd.tmp",
+        "stamps/words.{}.tmp",
+        "project.json.{}.0123abcd.tmp",
+        "archive/20261116T100000-0123-words.tar.gz.{}.tmp",
+        "../out.txt.{}.0123abcd.tmp",
+    ],
+)
 def test_what_a_killed_process_did_not_put_in_place_goes(root: Path, name: str) -> None:
-    """Wherever among the project's own files; not what a process that is alive is about to."""
+    """Wherever among the project's own files, or beside outputs; not what a process that is alive is about to."""
     made("a")
-    home = root / ".headway"
+    home = (root / ".headway" / name).parent.resolve()
+    name = Path(name).name
     half, whole = home / name.format(4194305), home / name.format(os.getpid())
     for path in (half, whole):
         path.parent.mkdir(exist_ok=True)
@@ -135,6 +159,15 @@ def test_folders_are_kept_whole(root: Path) -> None:
     os.remove("dist/b")
     plan.run()
     assert Path("dist/b").read_text() == "two\n"
+
+
+def test_a_folder_that_was_not_there_before_it_was_changed_in_place_needs_nothing(root: Path) -> None:
+    """There is no blob of nothing."""
+    plan = Plan("Words", id="words")
+    plan.add("it", run="mkdir -p out; echo a > out/a.txt", modifies="out/")
+    plan.run()
+    free_space(Project(root).store, keep_days=0)
+    assert plan.run().made == []
 
 
 def test_packs_do_not_pile_up(root: Path) -> None:

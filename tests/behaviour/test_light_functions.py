@@ -121,6 +121,37 @@ def test_what_was_made_before_one_that_turns_slow_is_told_of_while_it_goes_on() 
     assert ended[-1] == "slow"
 
 
+def test_what_was_made_before_one_that_turns_slow_is_told_of_while_others_are_told_of() -> None:
+    """However much there is to hear of others meanwhile."""
+    ended: list[str] = []
+
+    def make(n: int) -> str:
+        deadline = time.monotonic() + 20
+        while n == 50 and len(ended) < 40 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if n == 50:
+            ended.append("slow")
+        return str(n)
+
+    def talk(n: int) -> str:
+        time.sleep(0.05)
+        return str(n)
+
+    def follow(n: int) -> str:
+        ended.append(str(n))
+        return str(n)
+
+    plan = Plan("One is slow", id="slow")
+    for n in range(51):
+        plan.add(f"n{n}", make=make, args={"n": n})
+    for n in range(300):
+        plan.add(f"t{n}", make=talk, args={"n": n}, requires=[f"t{n - 1}"] if n else [])
+    for n in range(40):
+        plan.add(f"f{n}", make=follow, args={"n": n}, requires=[f"n{n}"])
+    plan.run(jobs=3)
+    assert ended[-1] == "slow"
+
+
 def test_a_kill_while_one_is_slow_takes_nothing_of_what_was_made_before_it(here: Path) -> None:
     """It is on record, although one thread had taken all of them, and is not made again."""
     (here / "plan.py").write_text(

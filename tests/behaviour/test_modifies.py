@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.core.commands import ResetPlan, SkipArtifacts
+from headway.core.events import EditPreserved
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
 from tests.bench import Bench, Recipe
@@ -123,6 +124,62 @@ def test_an_accepted_edit_of_the_file_stays(shared: Bench) -> None:
     assert shared.read("shared.txt") == "mine"
     assert shared.run(on_edit="discard").log[-1] == "made m2"
     assert shared.read("shared.txt") == "pone2"
+
+
+@pytest.mark.parametrize("target", ["p", "m1", "r"])
+def test_an_edit_of_the_file_is_asked_about_whatever_the_run_is_about(shared: Bench, target: str) -> None:
+    """Who answers for the file is not among the targets, and yet it would be put back for them."""
+    shared.run()
+    shared.write("shared.txt", "mine")
+    shared.change(target, version="2")
+    ran = shared.run(target)
+    assert (ran.log, ran.code, shared.read("shared.txt")) == (["held m2"], 3, "mine")
+    ran = shared.run(target, on_edit="accept")
+    assert (ran.log[0], ran.code, shared.read("shared.txt")) == ("accepted m2", 0, "mine")
+
+
+def test_a_target_that_leaves_an_edited_file_alone_asks_nothing(shared: Bench) -> None:
+    """The question is in nobody's way."""
+    shared.add("other")
+    shared.run()
+    shared.write("shared.txt", "mine")
+    shared.change("other", version="2")
+    assert shared.run("other").log == ["made other"]
+    assert shared.read("shared.txt") == "mine"
+
+
+@pytest.mark.parametrize("again", ["reused", "made"])
+@pytest.mark.parametrize("targets", [(), ("p",)])
+def test_a_discarded_edit_is_gone_though_it_is_another_stage_that_has_to_be_brought_up_to_date(
+    shared: Bench, again: str, targets: tuple[str, ...]
+) -> None:
+    """Made again or taken over: the file ends as the last one left it, and the edit is kept."""
+    shared.run()
+    shared.change("p", contract="another")
+    if again == "reused":
+        shared.run()
+        shared.change("p", contract="")
+    shared.write("shared.txt", "mine")
+    assert shared.run(*targets, on_edit="discard").log[0] == f"{again} p"
+    assert shared.read("shared.txt") == "p12"
+    assert shared.run().log == []
+    (kept,) = (record.event for record in shared.events("edit_preserved"))
+    assert isinstance(kept, EditPreserved)
+    assert shared.project.blobs.get(kept.outputs[0].digest) == b"mine"
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_an_edit_is_accepted_though_earlier_stages_are_made_again(shared: Bench, before: bool) -> None:
+    """It is what the last stage left, not what stands there when its turn comes; accepted before, it is so again."""
+    shared.run()
+    shared.write("shared.txt", "mine")
+    if before:
+        shared.run(on_edit="accept")
+    shared.makes("p", "q")
+    shared.change("p", version="2")
+    ran = shared.run(on_edit="accept")
+    assert (ran.result.made, ran.result.accepted) == (["p", "m1", "r"], ["m2"])
+    assert (shared.read("shared.txt"), shared.out("r"), shared.run().log) == ("mine", "q1", [])
 
 
 def test_a_deleted_file_is_put_back(shared: Bench) -> None:

@@ -550,6 +550,37 @@ def test_a_state_that_somebody_changed_refuses_until_it_is_decided(book: Book) -
     assert any("--force-resume" in getattr(r.event, "reason", "") for r in book.history("book"))
 
 
+def test_going_on_over_another_state_keeps_what_was_made_and_changes_nothing_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that later phases have changed since is not what the phase that read the state has left; a text stays."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(HANDED_ON)
+    (tmp_path / "state.json").write_text("1")
+    assert shop.run(capsys, "run").code == 0
+    (tmp_path / "state.json").write_text("2")
+    assert shop.run(capsys, "run").code == 3
+    went_on = shop.run(capsys, "run", "--force-resume", "--json").json
+    assert (went_on["made"], went_on["accepted"]) == ([], ["s1/think", "s1/write"])
+    assert (tmp_path / "s1.md").read_text() == "written from 1\nrepaired\n"
+    assert shop.run(capsys, "run").out.startswith("Nothing to do")
+    assert "thought of 1\n" in shop.run(capsys, "show", "s1/think").out
+
+
+HANDED_ON = """\
+id: p
+goal: g
+pipelines:
+  essay:
+    units: [s1]
+    state: state.json
+    phases:
+      think: {run: 'echo thought of $(cat {state})', pre_state: true}
+      write: {run: 'echo written from $(cat {state}) > {outputs.prose}', outputs: {prose: '{unit}.md'}, pre_state: true}
+      repair: {run: 'echo repaired >> {outputs.prose}', outputs: {prose: '{unit}.md'}}
+"""
+
+
 def test_the_state_after_later_units_is_no_mismatch_of_an_earlier_one(book: Book) -> None:
     """And resuming never applies twice."""
     book.stop_at("s2/apply")
@@ -568,6 +599,22 @@ def test_an_edited_state_is_asked_about(book: Book) -> None:
     held = book.do("run")
     assert (held.code, "s2/apply" in held.out) == (3, True)
     assert book.json("state.json") == {"applied": [], "words": 1}
+
+
+@pytest.mark.parametrize(("path", "whose"), [("work/s1/prose.md", "s1/repair~1"), ("state.json", "s2/apply")])
+def test_an_edit_is_asked_about_as_soon_as_it_is_known_that_its_unit_is_still_there(
+    book: Book, path: str, whose: str
+) -> None:
+    """Before an earlier phase puts the file back: the outline is made first, and says which units there are."""
+    book.go()
+    (book.root / path).write_text("{}")
+    book.outline(3)
+    book.prompt("write", "write better {{ unit }}")
+    held = book.go()
+    assert (held["made"][0], [d["artifacts"] for d in held["decisions"]]) == ("outline", [[whose]])
+    assert book.read(path) == "{}"
+    assert (book.go("--discard-edits")["status"], book.go()["made"]) == ("completed", [])
+    assert book.read(path) != "{}"
 
 
 def test_reset_of_a_unit_with_an_archive(book: Book) -> None:

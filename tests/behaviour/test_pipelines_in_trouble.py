@@ -528,6 +528,22 @@ def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: p
     assert "what outline made is not JSON" in shop.run(capsys, "why", "essay:*").out
 
 
+def test_what_is_there_of_units_that_no_run_has_come_to_yet_can_be_accepted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what is not there is said to be missing."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(ECHO.replace("UNITS", "[s1, s2]").replace("templates: prompts/write.md, ", ""))
+    (tmp_path / "tasks.py").write_text("def echo(ctx):\n    return ctx.unit\n")
+    (tmp_path / "work/s1").mkdir(parents=True)
+    (tmp_path / "work/s1/prose.md").write_text("mine")
+    refused = shop.run(capsys, "accept", "s2/write")
+    assert (refused.code, "work/s2/prose.md is missing" in refused.err) == (2, True)
+    assert shop.run(capsys, "accept", "s1/write", "--json").json["accepted"] == ["s1/write"]
+    assert shop.run(capsys, "run", "--json").json["made"] == ["s2/write"]
+    assert (tmp_path / "work/s1/prose.md").read_text() == "mine"
+
+
 def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(
     labels: Workshop, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -257,12 +257,13 @@ class SweepClaims(Command):
 
 
 class RecordStep(Command):
-    """A part of a function returned."""
+    """A part of a function returned; or what a shared file was, to begin with."""
 
     id: str
     token: int
     name: str
     step: Step
+    origin: bool = False
 
 
 class SkipArtifacts(Command):

@@ -189,7 +189,8 @@ class RunStarted(Event):
 
     `stale` is how that was written before: the reason of each artifact. `lasting`: what it was asked to make anew stays
     asked for until it is made; runs before that word forgot it when they were cut short. `prompts`: templates that had
-    changed since something was made with them, and the digests with which the run goes on.
+    changed since something was made with them, and the digests with which the run goes on. `sure`: what a dead run of
+    the same boot had announced and not begun is untouched; runs before that word took it for begun.
     """
 
     type = "run_started"
@@ -201,6 +202,7 @@ class RunStarted(Event):
     boot: str = ""
     lasting: bool = False
     prompts: dict[str, str] = {}
+    sure: bool = False
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -295,12 +297,16 @@ class ArtifactFailed(Event):
 
 
 class StepRecorded(Event):
-    """A part of a function returned; an attempt after a crash takes its result from here."""
+    """A part of a function returned; an attempt after a crash takes its result from here.
+
+    `origin`: it keeps what a shared file was before anybody changed it, for whichever artifact will be the first to.
+    """
 
     type = "step_recorded"
     id: str
     name: str
     step: Step
+    origin: bool = False
 
 
 class ArtifactSkipped(Event):

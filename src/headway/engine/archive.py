@@ -35,7 +35,7 @@ def archive(
     make_folders(REAL, folder)
     path = os.path.join(folder, f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(2).hex()}-{name}.tar.gz")
     files: dict[str, str] = {}
-    partial = f"{path}.tmp"
+    partial = f"{path}.{os.getpid()}.tmp"
     with tarfile.open(partial, "x:gz") as tar:
         for output in _files(root, state, ids):
             files[output] = _sha256(os.path.join(root, output))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from headway.core.freshness import EDITS, Reason
+from headway.core.freshness import EDITS, FRESH, Reason
 from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
 from headway.engine.jobs import Jobs
+from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
 from headway.engine.recording import Recorder
 from headway.engine.result import Options
@@ -22,27 +23,76 @@ ASKED = EDITS | {"pre_state_changed"}
 class Edits:
     """Answers edits as the user, the artifact or the plan wants them answered, in this order."""
 
-    def __init__(self, record: Recorder, tally: Tally, keeper: Keeper, jobs: Jobs, options: Options, root: str) -> None:
+    def __init__(
+        self, judge: Judge, record: Recorder, tally: Tally, keeper: Keeper, jobs: Jobs, options: Options, root: str
+    ) -> None:
+        self._judge = judge
         self._record = record
         self._tally = tally
         self._keeper = keeper
         self._jobs = jobs
         self._options = options
         self._root = root
+        self.adopted: set[str] = set()
+        """What was adopted before its turn came."""
+        self._later: list[str] = []
 
     def hold_known(self) -> None:
-        """All edits that are to be asked about are asked about at once, whatever else they wait for."""
-        artifacts, queue = self._record.state.artifacts, self._tally.queue
-        for artifact_id, reason in self._tally.todo.items():
-            if reason.code not in ASKED:
+        """All edits that are to be asked about are asked about at once, whatever else they wait for.
+
+        Those of files that others are about to change or to read are answered now: by their turn, others stand there.
+        """
+        for artifact_id, reason in self._beside():
+            self._tally.notice(artifact_id, reason)
+        self._later = [a for a, reason in self._tally.todo.items() if reason.code in ASKED]
+        self.hold_later()
+
+    def hold_later(self) -> None:
+        """The same for those of which it was not known whether there still is their unit, as soon as it is."""
+        if not self._later:
+            return
+        artifacts, todo, queue = self._record.state.artifacts, self._tally.todo, self._tally.queue
+        known = [a for a in self._later if a in todo and not queue.has_ended(a)]
+        self._later = [a for a in known if any(other in queue for other in artifacts[a].after)]
+        for artifact_id in known:
+            if artifact_id in self._later:
                 continue
-            spec = artifacts[artifact_id]
-            if any(other in queue for other in spec.after):
-                continue  # it may yet turn out that its unit is gone
+            spec, reason = artifacts[artifact_id], todo[artifact_id]
             if reason.code in EDITS and self._policy(spec) == "ask":
                 self._ask(artifact_id, reason)
+            elif reason.code == "output_modified" and self._is_used(reason.subject, artifact_id):
+                self._answer_ahead(spec, reason)
             elif reason.code not in EDITS and not self._options.force_resume:
                 self.go_on_over(spec, reason)
+
+    def _beside(self) -> list[tuple[str, Reason]]:
+        """Edits that are in the way of this run though it is not about the artifacts that answer for them."""
+        newest = ((path, self._judge.newest(path)) for path in self._judge.shared.chains)
+        known = [(path, a, self._judge.reasons.get(a, FRESH)) for path, a in newest if a is not None]
+        return [
+            (artifact_id, reason)
+            for path, artifact_id, reason in known
+            if reason.code == "output_modified" and artifact_id not in self._tally.todo
+            if reason.subject == path and self._is_used(path, artifact_id)
+        ]
+
+    def _is_used(self, path: str, artifact_id: str) -> bool:
+        """Whether others than this artifact have yet to change or to read a file that is changed in place."""
+        shared = self._judge.shared
+        others = (a for a in self._tally.queue.open if a != artifact_id) if path in shared.chains else ()
+        return any(use.path == path for other in others for use in shared.uses(other))
+
+    def _answer_ahead(self, spec: ArtifactSpec, reason: Reason) -> None:
+        """Keep an edit, or adopt it: those before it in the same file may put that back after this."""
+        if self._policy(spec) == "discard":
+            self._keeper.preserve(spec.id, [reason.subject])
+        elif problem := self._refusal(spec):
+            self._tally.hold(spec.id, "edit_not_verified", ["--discard-edits"], reason, problem)
+        else:
+            self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
+            self.adopted.add(spec.id)
+            if spec.id not in self._tally.queue:
+                self._tally.settle(spec.id, "accepted", reason)
 
     def answer(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Bytes that somebody wrote stand at an output: adopt them, set them aside, or ask. Whether to go on."""
@@ -59,7 +109,8 @@ class Edits:
     def go_on_over(self, spec: ArtifactSpec, reason: Reason) -> None:
         """It was made from another state than there is: kept by the user's word, or asked about."""
         if self._options.force_resume:
-            self._keeper.adopt(spec.id, f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". "))
+            why = f"--force-resume over {reason.text}. {self._options.reason}".rstrip(". ")
+            self._keeper.go_on_with(spec.id, why)
             self._tally.arrive(spec, "accepted", reason)
         else:
             begin = spec.phase if tells_where(self._record.state, spec.phase) else as_word(spec.id)

@@ -1,7 +1,7 @@
 """Freeing space: which blobs something still needs, and deleting the rest; files that no plan makes any more.
 
-Kept always: what every artifact's current completion names, whatever a person wrote (`edit_preserved`), what plan files
-proposed, and unfinished steps. Older completions are kept for a while: going back to them costs nothing until then.
+Kept always: what every artifact's current completion names, whatever a person wrote (preserved or accepted), what plan
+files proposed, and unfinished steps. Older completions are kept for a while: until then, going back to them is free.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool 
     return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
 
 
-def sweep(home: str) -> None:
-    """Take away what killed processes left in a project's own folder of files that they were about to put in place."""
+def sweep(store: PlanStore, root: str, home: str) -> None:
+    """Take away what killed processes left of files that they were about to put in place: in a project's own folder,
+    and beside what its plans make."""
+    specs = [spec for _, state, _ in _plans(store) for spec in state.artifacts.values()]
+    paths = [path for spec in specs for path in (*spec.produces, *spec.modifies)]
+    Outputs(root, store.blobs, Observer(root)).sweep(paths)
     for folder, _, names in os.walk(home):
         for name in names:
             left = _HALF.fullmatch(name)
@@ -89,7 +93,9 @@ def _before(path: str, digest: str) -> Output:
 def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str]:
     event = record.event
     recent = record.ts >= since
-    if isinstance(event, ev.EditPreserved) or (recent and isinstance(event, ev.Came | ev.OutputAccepted)):
+    if isinstance(event, ev.EditPreserved | ev.OutputAccepted) or (
+        isinstance(event, ev.Came) and (recent or event.how == "accepted")
+    ):
         yield from blobs_of(event.outputs, blobs)
         yield getattr(event, "prompt", "")
     elif recent and isinstance(event, ev.ProposalTaken):
@@ -135,7 +141,7 @@ def blobs_of(outputs: Iterable[Output], blobs: Blobs) -> Iterator[str]:
     """The blobs of outputs; of a folder also everything in it."""
     for output in outputs:
         yield output.digest
-        if output.kind == "tree":
+        if output.kind == "tree" and output.digest:
             try:
                 yield from (digest for _, digest, _ in members(blobs.get(output.digest)))
             except BlobDamaged:

@@ -80,7 +80,8 @@ class InPlace:
             first = self._judge.stages.before(spec.id, path) is None and self._judge.known(spec.id) is None
             if first:
                 step = Step(key="", value=kinds.get(path), blob=task.fp.before[path])
-                self._record(cmd.RecordStep(id=spec.id, token=task.token, name=BEFORE + path, step=step), True)
+                name = BEFORE + path
+                self._record(cmd.RecordStep(id=spec.id, token=task.token, name=name, step=step, origin=True), True)
 
     def leave(self) -> None:
         """Shared files that were touched end as the newest of their stages left them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import replace
 
 from headway.core.fingerprint import (
     NotEncodable,
@@ -287,10 +287,11 @@ class Judge:
         """The verdict on what was made before, by what it would be made from now."""
         state, artifact_id = self.state, spec.id
         earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
+        now = self.fingerprint(artifact_id)
         reason = judge(
-            done,
+            self._as_told_now(spec, done, now),
             state.failed.get(artifact_id),
-            self.fingerprint(artifact_id),
+            now,
             stale=[r for r in earlier if not self._is_known(r)],
             outputs=self._outputs(spec, done),
             forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
@@ -309,8 +310,12 @@ class Judge:
 
     def _is_pre_state(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Whether a file that it reads was changed by no artifact, so that nobody knows by whom."""
-        path, known = reason.subject, self.state.origins
-        return path in spec.reads and self.stages.before(spec.id, path) is None and reason.now != known.get(path)
+        path, stages = reason.subject, self.stages
+        return (
+            path in spec.reads
+            and stages.before(spec.id, path) is None
+            and not stages.is_as_it_began(spec.id, path, reason.now)
+        )
 
     def known(self, artifact_id: str) -> Completion | None:
         """What its paths were last seen to hold: completed, or made and waiting for its gates."""
@@ -349,8 +354,7 @@ class Judge:
         found = self.precedents.earlier(self.key(artifact_id) if fp is None else reuse_key(fp))
         if found or not (spec.run and spec.phase) or artifact_id in self.problems:
             return found
-        recipe = recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
-        key = reuse_key(msgspec.structs.replace(fp or self.made_from(artifact_id), recipe=recipe))
+        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self._told_formerly(spec)))
         return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
 
     def sources_of(self, artifact_id: str) -> list[str]:
@@ -472,11 +476,7 @@ class Judge:
         try:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            found = recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
-            if spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
-                earlier = recipe_digest(spec, settings, code="", env=env, names_itself=False)
-                found = earlier if done.fp.recipe == earlier else found
-            return found
+            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -487,6 +487,16 @@ class Judge:
         except UsageError as error:
             self.problems[spec.id] = error
         return "unknown"
+
+    def _as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
+        """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
+        if done.fp.recipe == now.recipe or not spec.run or done.fp.recipe != self._told_formerly(spec):
+            return done
+        return replace(done, fp=replace(done.fp, recipe=now.recipe))
+
+    def _told_formerly(self, spec: ArtifactSpec) -> str:
+        """The recipe of a command, as it was told before it counted what the command is for."""
+        return recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
 
     def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
         """The variables of the environment that count for a recipe."""

@@ -5,7 +5,7 @@ Writes files and records events; when to do which of it is the run's to decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from headway.core import commands as cmd
@@ -17,6 +17,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Output
 from headway.engine.judge import Judge
 from headway.engine.recording import Recorder
+from headway.engine.result import Preserved
 from headway.files.observe import ABSENT, EMPTY_TREE, Seen
 
 
@@ -47,9 +48,9 @@ class Keeper:
         judge: Judge,
         record: Recorder,
         check: Callable[[ArtifactSpec], tuple[Check, ...]],
-        preserved: dict[str, list[str]],
+        preserved: list[Preserved],
     ) -> None:
-        """`preserved` takes down, by artifact, paths at which something stood that no ledger named."""
+        """`preserved` takes down where something stood that no ledger named, and that was replaced."""
         self._judge = judge
         self._outputs = judge.outputs
         self._precedents = judge.precedents
@@ -60,22 +61,19 @@ class Keeper:
     def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
         """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
         found = {path: self._judge.observer.look(path.rstrip("/")) for path in paths}
-        self._tell(artifact_id, self._preserve(artifact_id, found))
+        self._preserve(artifact_id, found, replaced=found)
 
-    def _tell(self, artifact_id: str, kept: Iterable[Output]) -> None:
-        """Whoever replaces it without a question says afterwards that it did."""
-        for output in kept:
-            self._preserved.setdefault(artifact_id, []).append(output.path)
-
-    def _preserve(self, artifact_id: str, found: Mapping[str, Seen]) -> tuple[Output, ...]:
+    def _preserve(self, artifact_id: str, found: Mapping[str, Seen], *, replaced: Collection[str] = ()) -> None:
+        """`replaced`: of these paths it is told afterwards, for nobody was asked."""
         known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
         unnamed = [
             p for p, seen in found.items() if seen.digest not in known and not self._precedents.names(seen.digest)
         ]
         kept = self._outputs.set_aside(unnamed)
         if kept:
-            self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)
-        return kept
+            seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)[0].seq
+            if told := [output.path for output in kept if output.path in replaced]:
+                self._preserved.append(Preserved(artifact_id, told, seq))
 
     def restore(self, artifact_id: str) -> bool:
         """Put its recorded outputs back; whether that could be done."""
@@ -94,7 +92,7 @@ class Keeper:
             if seen.digest:
                 found[path] = seen
         if found:
-            self._tell(spec.id, self._preserve(spec.id, found))
+            self._preserve(spec.id, found, replaced=spec.produces)
         if found or folders:
             return Way(bool(found), self._clear(spec, found))
         chains = self._judge.shared.chains
@@ -157,18 +155,25 @@ class Keeper:
             return note
         return ""
 
-    def adopt(self, artifact_id: str, why: str) -> tuple[Output, ...]:
-        """What stands at its paths counts as its output, by somebody's word."""
-        spec = self._judge.state.artifacts[artifact_id]
-        outputs = self._outputs.capture((*spec.produces, *spec.modifies))
-        fp = self._judge.fingerprint(artifact_id, by_hand=True)
+    def adopt(self, artifact_id: str, why: str) -> None:
+        """What stands at its paths counts as its output, by somebody's word; if others have a file, what it was."""
+        spec, displaced = self._judge.state.artifacts[artifact_id], self._judge.displaced
+        was = {o.path: (o,) for o in self._judge.recorded(artifact_id) if o.path in displaced}
+        paths = (*spec.produces, *spec.modifies)
+        self._accept(spec, tuple(o for path in paths for o in was.get(path) or self._outputs.capture([path])), why)
+
+    def go_on_with(self, artifact_id: str, why: str) -> None:
+        """What it was made as counts, by somebody's word, whatever it would be made from now."""
+        self._accept(self._judge.state.artifacts[artifact_id], tuple(self._judge.recorded(artifact_id)), why)
+
+    def _accept(self, spec: ArtifactSpec, outputs: tuple[Output, ...], why: str) -> None:
+        fp = self._judge.fingerprint(spec.id, by_hand=True)
         checks = self._check(spec)
         verified = bool(spec.verify)  # whoever adopts bytes has asked it
         self._record(
-            cmd.AcceptOutput(id=artifact_id, outputs=outputs, fp=fp, reason=why, verified=verified, checks=checks),
+            cmd.AcceptOutput(id=spec.id, outputs=outputs, fp=fp, reason=why, verified=verified, checks=checks),
             False,
         )
-        return outputs
 
     def _is_turned_down(self, artifact_id: str, outputs: tuple[Output, ...]) -> bool:
         """Whether a gate rejected these very bytes: they are not taken over once more."""

@@ -86,6 +86,7 @@ class Row:
         self._folders: set[str] = set()
         self._lock = threading.RLock()
         self._ended: list[Outcome] = []
+        self._since = 0.0
         self._made: list[tuple[Outcome, list[Placed]]] = []
         self._texts: list[tuple[Outcome, bytes]] = []
         self._size = 0
@@ -119,14 +120,17 @@ class Row:
 
     def end(self, outcome: Outcome) -> None:
         """This is what came of it."""
+        if not self._ended:
+            self._since = time.monotonic()
         self._ended.append(outcome)
 
-    def tell(self) -> list[Outcome]:
-        """What has come of tasks since this was last asked, all of it in blobs."""
+    def tell(self, *, after: float = 0.0) -> list[Outcome]:
+        """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""
         with self._lock:
             count = len(self._ended)
-            if count:
-                self.keep()
+            if not count or time.monotonic() - self._since < after:
+                return []
+            self.keep()
             told = self._ended[:count]
             del self._ended[:count]
             return told

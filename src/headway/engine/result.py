@@ -65,6 +65,14 @@ class Pause(NamedTuple):
     artifact: str = ""
 
 
+class Preserved(NamedTuple):
+    """What stood at paths of an artifact and was replaced: the event from which it can be restored."""
+
+    artifact: str
+    paths: list[str]
+    seq: int
+
+
 class RunResult(msgspec.Struct, kw_only=True):
     """What a run made, kept and could not do."""
 
@@ -86,8 +94,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     moved: dict[str, str] = {}
     beyond: list[str] = []
     """What is left because as many as were wanted were begun."""
-    preserved: dict[str, list[str]] = {}
-    """By artifact, paths at which something stood that no ledger named: kept, and then replaced."""
+    preserved: list[Preserved] = []
+    """Where something stood that no ledger named: kept, and then replaced."""
     unstable: list[str] = []
     gone: list[str] = []
     prompts: list[Any] = []
@@ -195,7 +203,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "decisions": [d._asdict() for d in self.decisions],
             "paused": {**self.paused._asdict(), "resume": self.resume} if self.paused else None,
             "changed_meanwhile": self.moved,
-            "preserved": self.preserved,
+            "preserved": [kept._asdict() for kept in self.preserved],
             "unstable": self.unstable,
             "removed": self.gone,
             "prompts": [question.to_dict() for question in self.prompts],

@@ -35,7 +35,7 @@ from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
-from headway.engine.result import Options, Pause, Reporter, RunResult
+from headway.engine.result import Options, Pause, Preserved, Reporter, RunResult
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally
@@ -128,7 +128,7 @@ class Run:
             cancelled=lambda: self._halt.cancelling,
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
-        self._edits = Edits(self._record, self._tally, self._keeper, self._jobs, options, root)
+        self._edits = Edits(judge, self._record, self._tally, self._keeper, self._jobs, options, root)
         self._expansion = Expansion(
             judge, self._record, self._tally, self._running, select if options.partial else None
         )
@@ -246,6 +246,7 @@ class Run:
                 continue
             try:
                 task = self._consider(artifact_id)
+                self._edits.hold_later()
             except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
                 self._tally.wait(artifact_id, refusal.message)
                 continue
@@ -316,7 +317,7 @@ class Run:
         reason = self._judge.again(artifact_id, anew=self._moment)
         claim = state.claims.get(artifact_id)
         if reason.fresh:
-            self._tally.settle(artifact_id, "kept", reason)
+            self._tally.settle(artifact_id, "accepted" if artifact_id in self._edits.adopted else "kept", reason)
             return None
         if spec.gathers:
             problem = self._expansion.gather(spec, reason)
@@ -398,11 +399,11 @@ class Run:
             return None
         fp = self._judge.made_from(spec.id)
         try:
-            way = self._keeper.make_way(spec)
             before = self._in_place.found_by(spec, fp)
             if before:  # which are put back: what stands in their place is not lost
                 stands = self._judge.outputs.stands
                 self._keeper.preserve(spec.id, [output.path for output in before if not stands(output)])
+            way = self._keeper.make_way(spec)
             job = self._jobs.job(spec, fp)
         except (HeadwayError, OSError) as error:
             self._fail_unmade(spec, *failure_of(error))
@@ -475,8 +476,9 @@ class Run:
             return task, *self._touched(task, outcome)
         self._workers.learn(task.job.spec, outcome)
         if outcome.stood:
-            self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)
-            self.result.preserved.setdefault(outcome.id, []).extend(output.path for output in outcome.stood)
+            seq = self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)[0].seq
+            paths = list(dict.fromkeys(output.path for output in outcome.stood))
+            self.result.preserved.append(Preserved(outcome.id, paths, seq))
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):

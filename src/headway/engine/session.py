@@ -375,8 +375,9 @@ class Session:
                     return self._nothing_to_do(folder, judged, call.reporter)
             judge = judged.judge
             judge.follow(state)
-            cut_off = [state.artifacts[a] for a in unfinished(state) if a in state.artifacts]
-            judge.outputs.sweep(path for spec in cut_off for path in (*spec.produces, *spec.modifies))
+            cut_off = state.artifacts if judged.was_cut_off else unfinished(state)  # it may have put back any of them
+            specs = [state.artifacts[a] for a in cut_off if a in state.artifacts]
+            judge.outputs.sweep(path for spec in specs for path in (*spec.produces, *spec.modifies))
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
             run.result.gone += [a for command in due for a in command.removed]
             failed = dict(state.failed)
@@ -447,7 +448,9 @@ class Session:
             raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
         folder = self.store.folder(plan_id)
         with folder.writing() as writer:
-            judged.judge.follow(writer.refresh() or state)
+            for command in self._growth(judged.judge.outputs).due(writer.refresh() or state):
+                writer.execute(command, by=self.by)  # units that no run has come to yet
+            judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
             accepted = [a for a in judged.reasons if a in wanted]
             run.accept(accepted, reason)

@@ -73,7 +73,21 @@ class Stages:
         """What a shared file was before anybody changed it, or at least this one, as far as it is on record."""
         state = self._judge.state
         step = state.steps.get(stage, {}).get(BEFORE + path)
-        return state.origins.get(path, step.blob if step is not None else None)
+        if path in state.origins or step is not None:
+            return state.origins.get(path, step.blob if step is not None else None)
+        return self._found_first(path)
+
+    def _found_first(self, path: str) -> str | None:
+        """The same by what those who changed it found there: bytes that none of them left."""
+        stages = (self._judge.known(stage) for stage in self._judge.shared.chains.get(path, ()))
+        made = [done for done in stages if done is not None]
+        left = {output.digest for done in made for output in done.outputs if output.path == path}
+        found = (done.fp.before[path] for done in made if path in done.fp.before)
+        return next((digest for digest in found if digest not in left), None)
+
+    def is_as_it_began(self, stage: str, path: str, digest: str) -> bool:
+        """Whether these bytes are what a shared file was before anybody changed it."""
+        return digest == self._origin(stage, path)
 
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""

@@ -110,7 +110,9 @@ class Workers:
             self._hand_over(light, light=True)  # one of them is not as light as it was: the others do not wait for it
         found = found or self._news(wait)
         self._late = not found
-        return found or [outcome for row in self._rows for outcome in row.tell()]
+        for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
+            found += row.tell(after=LIGHT_LATE)
+        return found
 
     def _news(self, wait: float) -> list[Outcome]:
         found: list[Outcome] = []

@@ -15,9 +15,10 @@ from typing import Literal
 
 import msgspec
 
+from headway.core.paths import PROTECTED
 from headway.core.state import Output
 from headway.disk import LEFTOVER, REAL, is_running, write_all, write_file
-from headway.errors import BlobDamaged, StorageFailed, UsageError
+from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
 
@@ -272,6 +273,8 @@ class Outputs:
 
     def remove(self, path: str) -> None:
         """Take away what stands at an output path, after its bytes were kept. Nothing outside the project is."""
+        if os.path.normpath(path).split("/", 1)[0] in (".", "..", *PROTECTED):
+            raise BugError(f"{path!r} is no output")
         self._refuse_outside(path)
         full = self._full(path.rstrip("/"))
         with suppress(FileNotFoundError):

@@ -31,6 +31,7 @@ def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
             boot=command.boot,
             lasting="forced" in because,
             prompts=command.prompts,
+            sure=True,
         )
     )
     return events
@@ -231,7 +232,7 @@ def fail(state: State, command: cmd.FailArtifact) -> Events | Rejection:
 def step(state: State, command: cmd.RecordStep) -> Events | Rejection:
     """Record a finished part of an attempt."""
     lost = _fenced(state, command.id, command.token)
-    return lost or [ev.StepRecorded(id=command.id, name=command.name, step=command.step)]
+    return lost or [ev.StepRecorded(id=command.id, name=command.name, step=command.step, origin=command.origin)]
 
 
 def skip(state: State, command: cmd.SkipArtifacts) -> Events | Rejection:

@@ -84,9 +84,10 @@ def forget(state: State, artifact_id: str) -> None:
         aspect.pop(artifact_id, None)
 
 
-def leave_files(state: State, gone: Iterable[ArtifactSpec]) -> None:
-    """What artifacts did in place that are gone now stays, where none is left that did something there, too."""
-    paths = {path for spec in gone for path in spec.modifies} & state.origins.keys()
+def leave_files(state: State, former: Iterable[ArtifactSpec]) -> None:
+    """What artifacts did in place that are gone now, or do something else, stays: where none is left that did something
+    there, too."""
+    paths = {path for spec in former for path in spec.modifies} & state.origins.keys() if state.origins else set()
     if paths:
         for spec in state.artifacts.values():
             if spec.modifies and last_made(state, spec.id) is not None:

@@ -19,7 +19,8 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
     """Structure that follows from a pipeline: the plan, as somebody proposed it, stays what it was."""
     if state.approval is not None and event.units is not None and is_open_ended(state, event.pipeline):
         _units_differ(state, event)
-    gone = [state.artifacts[a] for a in event.removed if last_made(state, a) is not None]
+    changed = [*event.removed, *(spec.id for spec in event.artifacts if spec.id in state.artifacts)]
+    former = [state.artifacts[a] for a in changed if last_made(state, a) is not None]
     for artifact_id in event.removed:
         if not is_done(state, artifact_id):
             shut(state, state.artifacts[artifact_id].milestone)
@@ -29,7 +30,6 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
         forget(state, artifact_id)
         for aspect in (state.uncertain, state.past, state.prompts):
             aspect.pop(artifact_id, None)
-    leave_files(state, gone)
     for spec in event.artifacts:
         before = state.artifacts.get(spec.id)
         if before is None or (before.milestone != spec.milestone and not is_done(state, spec.id)):
@@ -39,6 +39,7 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
         state.artifacts[spec.id] = spec
         for path in (*spec.produces, *spec.modifies) if state.left else ():
             state.left.pop(path, None)
+    leave_files(state, former)
     if event.units is not None:
         known = state.units.get(event.pipeline)
         state.units[event.pipeline] = Expansion(cause=event.cause, units=event.units)

@@ -72,7 +72,7 @@ def _found_before(state: State, artifact_id: str) -> dict[str, Step]:
     done = state.made.get(artifact_id) or state.completed.get(artifact_id)
     before = done.fp.before if done is not None else {}
     for path in state.artifacts[artifact_id].modifies:
-        if path in before:
+        if before.get(path) or (path in before and path in state.origins):
             found[BEFORE + path] = Step(key="", blob=before[path])
     return found
 

@@ -100,6 +100,7 @@ def added(state: State, event: ev.ArtifactAdded, record: ev.Record) -> None:
 
 def updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
     _change(state, event, record)
+    former = [state.artifacts[s.id] for s in event.artifacts if last_made(state, s.id) is not None]
     for spec in event.artifacts:
         was = state.artifacts[spec.id].milestone
         _mended(state, spec.id, state.artifacts[spec.id], spec)
@@ -108,6 +109,7 @@ def updated(state: State, event: ev.ArtifactUpdated, record: ev.Record) -> None:
         if spec.milestone != was and not is_done(state, spec.id):
             shut(state, was)
             reopen(state, spec.milestone)
+    leave_files(state, former)
 
 
 def removed(state: State, event: ev.ArtifactRemoved, record: ev.Record) -> None:

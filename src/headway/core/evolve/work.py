@@ -18,7 +18,7 @@ from headway.core.state import BEFORE, Claim, Completion, Failure, Note, Run, Sk
 
 def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
     state.sound = True
-    for artifact_id in sorted(unfinished(state, event.boot) - state.claims.keys()):
+    for artifact_id in sorted(unfinished(state, event.boot if event.sure else "") - state.claims.keys()):
         state.uncertain.setdefault(artifact_id, 0)
     prompts = state.run.prompts if state.run is not None and not state.whole else {}
     state.run = Run(
@@ -196,5 +196,5 @@ def left(state: State, event: ev.HolderLeft, record: ev.Record) -> None:
 
 def step(state: State, event: ev.StepRecorded, record: ev.Record) -> None:
     state.steps.setdefault(event.id, {})[event.name] = event.step
-    if event.name.startswith(BEFORE):
+    if event.origin:
         state.origins[event.name.removeprefix(BEFORE)] = event.step.blob

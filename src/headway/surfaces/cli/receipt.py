@@ -108,8 +108,9 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "yellow", question(decision, where)
     for artifact_id, path in _few(result.moved.items()):
         yield "yellow", f"{artifact_id}: {path} changed while it was being made. Next: headway run{where}"
-    for artifact_id, paths in _few(result.preserved.items()):
-        yield "yellow", f"What stood at {names(paths)} is kept: headway restore {artifact_id}{where} brings it back"
+    for kept in _few(result.preserved):
+        back = f"headway restore {as_word(kept.artifact)} --at {kept.seq}{where}"
+        yield "yellow", f"What stood at {names(kept.paths)} is kept: {back} brings it back"
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
         first, *more = how.split(NEXT_GATE)
