@@ -67,7 +67,7 @@ class Edits:
 
     def _beside(self) -> list[tuple[str, Reason]]:
         """Edits that are in the way of this run though it is not about the artifacts that answer for them."""
-        newest = ((path, self._judge.newest(path)) for path in self._judge.shared.chains)
+        newest = ((path, self._judge.stages.newest(path)) for path in self._judge.shared.chains)
         known = [(path, a, self._judge.reasons.get(a, FRESH)) for path, a in newest if a is not None]
         return [
             (artifact_id, reason)
