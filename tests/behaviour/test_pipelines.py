@@ -865,6 +865,26 @@ def test_what_commands_made_before_their_unit_counted_is_kept(
     assert sorted(book.go()["made"]) == ["a/w", "b/w"]
 
 
+def test_what_commands_made_before_their_unit_counted_is_reused_for_their_own_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long ago; what another unit made in the same way is not taken for it."""
+    book = Book(tmp_path / "told", capsys)
+    book.file.write_text(
+        "id: told\ngoal: g\nvars: {v: 1}\npipelines:\n  p:\n    units: [a]\n    phases:\n"
+        "      w: {run: 'echo $HEADWAY_UNIT {vars.v}'}\n      x: {run: 'echo x > {output}', outputs: {o: '{unit}.x'}}\n"
+    )
+    with monkeypatch.context() as earlier:
+        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_itself=False))
+        for value in ("1", "2"):
+            assert "a/w" in book.go("--set", f"v={value}")["made"]
+    back = book.go("--set", "v=1")
+    assert (back["made"], back["reused"]) == ([], ["a/w", "a/x"])
+    book.edit("[a]", "[a, b]")
+    assert "b/w" in book.go("--set", "v=1")["made"]
+    assert book.do("show", "b/w").out.endswith("\nb 1\n")
+
+
 def test_files_are_units_and_a_changed_file_touches_its_unit_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tarfile
 from pathlib import Path
@@ -197,6 +198,16 @@ def test_a_pattern_after_rerun_from_means_those_of_the_targets(book: Book) -> No
     book.go()
     book.calls()
     assert book.go("s2", "--rerun-from", "*/apply")["made"] == ["s2/apply"]
+
+
+def test_what_stands_for_all_units_is_made_anew_in_those_of_the_targets(book: Book) -> None:
+    """Whether a pattern finds it, a unit or a pipeline is named, or it is asked for itself."""
+    book.go()
+    for words in ("*/apply", "scene:*/apply"):
+        assert book.go("s1/apply", "--rerun", words)["made"] == ["s1/apply"]
+    assert "s1/apply" in book.go("s1", "--rerun", "scene")["made"]
+    refused = book.do("run", "s1/plan", "--rerun", "scene:*/apply")
+    assert (refused.code, "'scene:*/apply' is to be made anew" in refused.err) == (2, True)
 
 
 def test_resuming_and_rerunning_by_every_flag(book: Book) -> None:
@@ -459,6 +470,26 @@ def test_whoever_only_looks_is_told_what_the_run_would_ask(
     assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
     assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
     assert labels.run(capsys, "status", "--json").json["next"] == ways
+
+
+def test_every_way_to_decide_about_a_changed_prompt_can_be_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the name of a phase does not tell which pipeline is meant, or there is none, ids do."""
+    book = Book(tmp_path / "two", capsys)
+    book.prompt("write", "write")
+    phase = "{run: 'cp {prompt} {output}', templates: prompts/write.md, outputs: {o: '%s/{unit}.txt'}}"
+    book.file.write_text(
+        f"id: two\ngoal: g\nprompt_changes: refuse\npipelines:\n  p: {{units: [a], phases: {{write: {phase % 'p'}}}}}\n"
+        f"  q: {{units: [b], phases: {{write: {phase % 'q'}}}}}\n"
+        "artifacts:\n  last(one): {run: 'cp {prompt} {output}', templates: prompts/write.md, produces: last.txt}\n"
+    )
+    book.go()
+    for words, named in ((("p", "q"), ["a/write", "b/write"]), (("last(one)",), ["last(one)"])):
+        book.prompt("write", f"write {named}")
+        (decision,) = book.go(*words)["decisions"]
+        assert decision["flags"][1:] == [f"--rerun-from {shlex.join(named)}", "--rerun-all"]
+        assert book.go(*words, *shlex.split(decision["flags"][1]))["made"] == named
 
 
 def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -145,3 +146,13 @@ def test_what_is_to_be_made_anew_belongs_to_what_the_run_is_about(plan: Bench) -
         plan.run("ch1/edit", rerun="ch2/edit")
     assert refused.value.error_code == "rerun.beside"
     assert plan.run("ch1/edit", "ch2/edit", rerun="ch2/edit").log == ["made ch2/edit"]
+
+
+def test_what_names_several_is_made_anew_as_far_as_the_run_is_about_it(plan: Bench) -> None:
+    """A pattern means those of the targets; beside a name that is none of theirs, or with none left, it is refused."""
+    plan.run()
+    assert plan.run("ch1/edit", rerun="*/edit").log == ["made ch1/edit"]
+    for words, named in ((["*/edit", "ch2/write"], "ch2/write"), (["ch2/*", "b*k"], "'ch2/*'")):
+        with pytest.raises(UsageError, match=rf"^{re.escape(named)} is to be made anew") as refused:
+            plan.run("ch1/edit", rerun=words)
+        assert refused.value.hint == f"name {named} among the targets, too, or give none"

@@ -130,16 +130,16 @@ def _check_template(pipeline: Pipeline, phase: Phase | None, path: str, where: s
 
 
 def _check_outputs(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Problem]:
-    """Placeholders that are none; and paths that name no unit, where nothing says that units share a file."""
+    """Placeholders that are none; and paths that name no unit, where several are listed and nothing is handed on."""
     paths = {name: normalise(path) for name, path in phase.outputs.items()}
-    hands_on = pipeline.order == "sequential" or (pipeline.state and pipeline.state in paths.values())
+    takes_turns = pipeline.order == "sequential" or bool(pipeline.state) or len(pipeline.units.names) < 2
     for name, path in paths.items():
         faults = placeholders.path_faults(path)
         for fault in faults:
             message = f"{where}: in its output {name}, {fault.message}"
             yield _problem("plan.placeholder", pipeline, phase, message, "outputs", fault.hint)
         names_unit = bool(faults) or "{unit}" in path or "{file}" in path
-        if not names_unit and not hands_on and len(pipeline.units.names) != 1:
+        if not names_unit and not takes_turns:
             message = f"{where}: every unit produces {path}"
             hint = "put {unit} into it; if units change one file in turn, order: sequential says so"
             yield _problem("plan.producers", pipeline, phase, message, "outputs", hint)

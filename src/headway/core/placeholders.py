@@ -175,20 +175,27 @@ def _spelling(match: re.Match[str], name: Name) -> str:
 def _meant(word: str, offer: Offer) -> Name | None:
     """The documented name that a word is, up to case, a singular or one slip of the finger."""
     lower = word.lower()
-    names = [name for name in DOCUMENTED if name not in OWN or offer.phase or (name == "prompt" and name in offer.own)]
+    names = [name for name in DOCUMENTED if name not in OWN or name in offer.own]
     exact = next((name for name in names if name == lower), ALIASES.get(lower))
     return exact or next((name for name in names if _is_typo(lower, name)), None)
 
 
 def _is_typo(word: str, name: str) -> bool:
-    """One slip away; of a short name, only if no letter is another: `{tile}` is a word of its own, `{unti}` is none."""
-    if len(name) >= SHORTEST_TYPO:
+    """One slip away. Of a short name, or one that is an everyday word, only what makes no other word of it.
+
+    `{tile}`, `{stage}` and `{units}` mean something to others; `{unti}`, `{unitt}` and `{promt}` to nobody.
+    """
+    if len(name) >= SHORTEST_TYPO and name not in OWN:
         return _one_slip(word, name)
-    return len(name) == SHORTEST_TYPO - 1 and _one_slip(word, name) and not _one_wrong(word, name)
+    return len(name) >= SHORTEST_TYPO - 1 and word in _stumbles(name)
 
 
-def _one_wrong(word: str, name: str) -> bool:
-    return len(word) == len(name) and sum(a != b for a, b in zip(word, name, strict=True)) == 1
+def _stumbles(name: str) -> Iterator[str]:
+    """The name with two neighbours swapped, a letter doubled or a letter missing."""
+    for i, letter in enumerate(name):
+        yield name[:i] + name[i + 1 : i + 2] + letter + name[i + 2 :]
+        yield name[:i] + letter + name[i:]
+        yield name[:i] + name[i + 1 :]
 
 
 def _one_slip(word: str, name: str) -> bool:

@@ -15,7 +15,7 @@ from headway.engine.recording import Recorder
 from headway.engine.shared import Use
 
 Kind = Literal["file", "exec", "tree", "link"]
-KINDS: dict[str, Kind] = {"file": "file", "exec": "exec", "tree": "tree", "link": "link"}
+KINDS: tuple[Kind, ...] = ("file", "exec", "tree", "link")
 """What can be changed in place."""
 
 
@@ -68,9 +68,10 @@ class InPlace:
         """What stood at a path before it was first changed: as was noted then, or else what stands there now."""
         seen = self._judge.observer.look(path.rstrip("/"))
         noted = self._record.state.steps.get(artifact_id, {}).get(BEFORE + path)
+        word = "tree" if path.endswith("/") else seen.kind
         if seen.digest != digest and noted is not None and noted.blob == digest and noted.value in KINDS:
-            return KINDS[noted.value]
-        return "tree" if path.endswith("/") else KINDS.get(seen.kind, "file")
+            word = noted.value
+        return next((kind for kind in KINDS if kind == word), "file")
 
     def keep_before(self, task: Task) -> None:
         """What a shared file was before it was first changed, or that there was none: the next attempt begins there."""

@@ -26,7 +26,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import READS_VARS, Code, function_of
 from headway.engine.formerly import NAMEABLE, Formerly
-from headway.engine.precedents import Precedents
+from headway.engine.precedents import Earlier, Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
 from headway.engine.stages import Stages
@@ -345,6 +345,18 @@ class Judge:
             self._newest_key = (fp, reuse_key(fp))
         return self._newest_key[1]
 
+    def earlier(self, artifact_id: str, fp: Fingerprint | None = None) -> list[Earlier]:
+        """Completions made from the same things in the same way, newest first; `fp`: from these.
+
+        Of the command of a phase also its own, from before it counted what a command is for.
+        """
+        spec = self.state.artifacts[artifact_id]
+        found = self.precedents.earlier(self.key(artifact_id) if fp is None else reuse_key(fp))
+        if found or not (spec.run and spec.phase) or artifact_id in self.problems:
+            return found
+        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self._told_formerly(spec)))
+        return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
+
     def sources_of(self, artifact_id: str) -> list[str]:
         """The files that the artifact reads and that the plan does not make."""
         self.made_from(artifact_id)
@@ -478,14 +490,16 @@ class Judge:
 
     def _as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
         """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
-        if done.fp.recipe == now.recipe or not spec.run:
-            return done
-        formerly = recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
-        if done.fp.recipe != formerly:
+        if done.fp.recipe == now.recipe or not spec.run or done.fp.recipe != self._told_formerly(spec):
             return done
         return replace(done, fp=replace(done.fp, recipe=now.recipe))
 
+    def _told_formerly(self, spec: ArtifactSpec) -> str:
+        """The recipe of a command, as it was told before it counted what the command is for."""
+        return recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
+
     def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
+        """The variables of the environment that count for a recipe."""
         names, look = (*self.state.settings.env, *spec.env), self._environ.get
         return {name: look(name) for name in names} if names else {}
 

@@ -124,7 +124,7 @@ class Keeper:
         if not self._precedents.any():
             return ""
         fp = self._judge.made_from(artifact_id)
-        for earlier in self._precedents.earlier(self._judge.key(artifact_id)):
+        for earlier in self._judge.earlier(artifact_id):
             if self._is_turned_down(artifact_id, earlier.outputs):
                 continue
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]

@@ -301,7 +301,7 @@ def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     )
     if not known or judge.is_forced(artifact_id) or spec.effects or not judge.precedents.any():
         return "make"
-    earlier = judge.precedents.earlier(judge.key(artifact_id))
+    earlier = judge.earlier(artifact_id)
     return "reuse" if any(all(map(judge.outputs.is_stored, e.outputs)) for e in earlier) else "make"
 
 

@@ -11,10 +11,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.core.fingerprint import content_digest, reuse_key
-from headway.core.state import Output, PromptChange
+from headway.core.fingerprint import content_digest
+from headway.core.ids import as_word
+from headway.core.state import Output, PromptChange, State
 from headway.engine.judge import Judge
 from headway.engine.result import Decision, Options
+from headway.engine.selecting import tells_where
+
+FEW = 3
+"""So many ids are named one by one where something is to be typed."""
 
 
 class Question(NamedTuple):
@@ -47,10 +52,17 @@ class Question(NamedTuple):
         return f"{self.template} {became}. It made {what}. Making again: {again}"
 
 
-def answers(questions: Sequence[Question]) -> list[str]:
-    """What decides about them. Making anew begins with the first of the phases that they are about."""
-    phase = next((phase for question in questions for phase in question.phases), "PHASE")
-    return ["--resume-allow-prompt-change REASON", f"--rerun-from {phase}", "--rerun-all"]
+def answers(state: State, questions: Sequence[Question]) -> list[str]:
+    """What decides about them. Making anew begins with the first of their phases, or else with what they are about."""
+    made = list(dict.fromkeys(a for question in questions for a in question.artifacts))
+    first = state.artifacts[made[0]]
+    alike = all(state.artifacts[a].pipeline == first.pipeline for a in made)
+    if first.phase and alike and tells_where(state, first.phase):
+        begin = first.phase
+    else:
+        begin = " ".join(map(as_word, made)) if len(made) <= FEW else ""
+    anew = [f"--rerun-from {begin}"] if begin else []
+    return ["--resume-allow-prompt-change REASON", *anew, "--rerun-all"]
 
 
 def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[Question]:
@@ -70,7 +82,7 @@ def decision(judge: Judge, selected: Collection[str], options: Options) -> Decis
     """The same for whoever only looks: what a run of these would be refused for, and what decides it."""
     questions = asked_about(judge, selected, options)
     asked = dict.fromkeys(a for question in questions for a in question.artifacts)
-    return Decision("prompt_changed", list(asked), answers(questions)) if asked else None
+    return Decision("prompt_changed", list(asked), answers(judge.state, questions)) if asked else None
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
@@ -168,8 +180,7 @@ def _foresee(
         if outputs is None:
             return None
         before.update({output.path: output.digest for output in outputs if output.path == path})
-    key = reuse_key(msgspec.structs.replace(fp, inputs=inputs, before=before))
-    for earlier in judge.precedents.earlier(key):
+    for earlier in judge.earlier(artifact_id, msgspec.structs.replace(fp, inputs=inputs, before=before)):
         if all(map(judge.outputs.readable, earlier.outputs)):
             return earlier.outputs
     return None

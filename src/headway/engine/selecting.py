@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from headway.core.graph import ArtifactGraph
+from headway.core.ids import as_word
 from headway.core.lifecycle import last_made
 from headway.core.nearest import Nearest
 from headway.core.pipelines import units_id
@@ -44,33 +45,38 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
     sources = [p.name for p in state.settings.pipelines if p.units.source]
     open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
     if not open_:
-        return resolve(state, words, whole=True, hint=f"{LISTED}; a goal has a blank in it")
+        return resolve(state, words, last=True, hint=f"{LISTED}; a goal has a blank in it")
     found: list[str] = []
     for word in words:
         try:
-            found += resolve(state, [word], whole=True)
+            found += resolve(state, [word], last=True)
         except UsageError:
             found += [a for a in open_ if a in state.artifacts]
     return found
 
 
 def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
-    """The artifacts that are to be made anew whatever there is."""
+    """The artifacts that are to be made anew whatever there is.
+
+    What names several, as a pattern does, means those that the run is about; what names one is not passed over.
+    """
     if options.rerun_all:
         return set(selected)
-    forced = set(_with_rounds(state, resolve(state, options.rerun)))
-    if beside := sorted(forced - selected):
+    named = {word: set(_with_rounds(state, resolve(state, [word]))) & selected for word in options.rerun}
+    forced = set().union(*named.values())
+    if beside := [word for word, found in named.items() if not found and (word in state.artifacts or not forced)]:
+        word = as_word(beside[0])
         raise UsageError(
-            f"{beside[0]} is to be made anew, and this run is not about it",
+            f"{word} is to be made anew, and this run is not about it",
             facts={"its targets": ", ".join((*options.targets, *options.until))},
-            hint=f"name {beside[0]} among the targets, too, or give none",
+            hint=f"name {word} among the targets, too, or give none",
             code="rerun.beside",
         )
     wanted = set(_named(state, options.targets)) if options.targets else selected
     for word in options.rerun_from:
         phase = _phase(state, word)
-        named = resolve(state, [word], phases=True) if phase is None else phase
-        start = [a for a in named if a in wanted] or (named if phase is None else [])
+        meant = resolve(state, [word], phases=True) if phase is None else phase
+        start = [a for a in meant if a in wanted] or (meant if phase is None else [])
         forced |= set(ArtifactGraph.over(state.artifacts).above(_with_rounds(state, start)))
     return {a for a in forced & selected if not state.artifacts[a].gathers}
 
@@ -83,6 +89,11 @@ def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
         return [*ids]
     phases = {a: (spec.pipeline, spec.phase, spec.unit) for a, spec in state.artifacts.items() if spec.phase}
     return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
+
+
+def tells_where(state: State, phase: str) -> bool:
+    """Whether the name of a phase is enough to say where to begin anew."""
+    return phase not in state.artifacts and sum(p.phase(phase) is not None for p in state.settings.pipelines) == 1
 
 
 def _phase(state: State, word: str) -> list[str] | None:
@@ -104,11 +115,11 @@ def _phase(state: State, word: str) -> list[str] | None:
 
 
 def resolve(
-    state: State, words: Sequence[str], *, phases: bool = False, whole: bool = False, hint: str = LISTED
+    state: State, words: Sequence[str], *, phases: bool = False, last: bool = False, hint: str = LISTED
 ) -> list[str]:
     """Artifacts that words name: ids, patterns of ids, or output paths. `phases`: a phase could have been meant.
 
-    A path that several artifacts change in place names the one whose bytes are there; `whole`: the last one.
+    A path that several artifacts change in place names the one whose bytes are there; `last`: the last one.
     """
     found: list[str] = []
     for word in words:
@@ -120,7 +131,7 @@ def resolve(
             found += of_unit
             continue
         matches = [a for a in state.artifacts if fnmatch.fnmatchcase(a, word)] if set(word) & set("*?[") else []
-        matches = matches or _writers(state, os.path.normpath(word), finally_=whole)
+        matches = matches or _writers(state, os.path.normpath(word), last=last)
         if not matches:
             named = [phase.id for p in state.settings.pipelines for phase in p.phases] if phases else []
             near = Nearest([*named, *state.artifacts]).of(word)
@@ -134,7 +145,7 @@ def resolve(
     return found
 
 
-def _writers(state: State, path: str, *, finally_: bool) -> list[str]:
+def _writers(state: State, path: str, *, last: bool) -> list[str]:
     """Who writes a path. Of several that do so in turn, the newest that was made, else the first; or the very last."""
     written = {
         a: given
@@ -145,6 +156,6 @@ def _writers(state: State, path: str, *, finally_: bool) -> list[str]:
     if len(written) < 2:
         return list(written)
     stages = Shared(ArtifactGraph.over(state.artifacts)).chains.get(next(iter(written.values())), list(written))
-    if finally_:
+    if last:
         return stages[-1:]
     return [a for a in stages if last_made(state, a) is not None][-1:] or stages[:1]

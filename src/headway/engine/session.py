@@ -169,7 +169,7 @@ class Session:
                 result.prompts.append(change)
             for artifact_id in change.artifacts:
                 result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
-                result.decide("prompt_changed", artifact_id, prompts.answers(changes))
+                result.decide("prompt_changed", artifact_id, prompts.answers(judged.execution.state, changes))
         call.reporter.begun(result, {}, 0)
         call.reporter.ended(result)
         return call, result

@@ -231,6 +231,13 @@ def test_placeholders_are_checked_in_the_commands_and_paths_of_a_phase() -> None
     ]
 
 
+def test_everyday_words_in_braces_are_no_placeholders_of_a_phase() -> None:
+    """They belong to jq, to f-strings and the like, and there is no other way to write them."""
+    phase = Phase(id="w", run="jq '{stage} {stats} {files} {units}' > {output}", outputs={"o": "{unit}.txt"})
+    assert said(settings=pipeline(phase)) == []
+    assert said(settings=pipeline(phase, state="state.json")) == []
+
+
 def test_overrides_are_of_units_that_there_are() -> None:
     """Where the plan names them; units that come of files or an outline may be yet to come."""
     phase = Phase(id="w", run="true", outputs={"o": "{unit}.txt"})
@@ -240,14 +247,18 @@ def test_overrides_are_of_units_that_there_are() -> None:
 
 
 def test_units_cannot_produce_one_path() -> None:
-    """Unless there is one unit only, or they take turns: in their order, or where they hand on the state."""
+    """Unless they take turns: in their order, or where a state is handed on, whichever file it is.
+
+    How many there are of files or of an outline is open, and a chain of such units may be meant.
+    """
     phase = Phase(id="w", run="true", outputs={"o": "o.txt", "s": "state.json"})
     assert said(settings=pipeline(phase)) == [
         f"pipeline p, phase w: every unit produces {path} (put {{unit}} into it; if units change one file in turn, "
         "order: sequential says so)"
         for path in ("o.txt", "state.json")
     ]
-    for fields in ({"order": "sequential"}, {"state": "state.json"}, {"units": Units(names=("a",))}):
+    turns = ({"order": "sequential"}, {"state": "state.json"}, {"state": "other.json"})
+    for fields in (*turns, {"units": Units(names=("a",))}, {"units": Units(files="*.md")}):
         assert said(settings=pipeline(phase, **fields)) == []
 
 

@@ -99,7 +99,7 @@ def test_a_near_miss_is_a_fault_that_says_what_was_meant(written: str, meant: st
         ("{unitt}", "{unit}"),
         ("{unti}", "{unit}"),
         ("{Unit}", "{unit}"),
-        ("{files}", "{file}"),
+        ("{flie}", "{file}"),
         ("{stat}", "{state}"),
         ("{promt}", "{prompt}"),
     ],
@@ -107,9 +107,15 @@ def test_a_near_miss_is_a_fault_that_says_what_was_meant(written: str, meant: st
 def test_what_only_a_phase_has_can_be_missed_there_alone(written: str, meant: str) -> None:
     """In the command of any other artifact these braces mean nothing; nor do words that are merely similar."""
     phase = Offer(outputs=1, inputs=(), variables=(), own=("unit", "file", "state", "prompt"), phase=True)
-    (fault,) = faults(f"echo {written} {{tile}} {{unix}}", phase)
+    (fault,) = faults(f"echo {written} {{tile}} {{unix}} {{stage}} {{stats}} {{files}} {{units}} {{prompts}}", phase)
     assert (fault.text, fault.hint) == (written, f"did you mean {meant}?")
     assert faults(f"echo {written}", ALL) == []
+
+
+def test_what_a_phase_has_not_cannot_be_missed_in_it() -> None:
+    """Nobody means the state of a pipeline that has none."""
+    phase = Offer(outputs=1, inputs=(), variables=(), own=("unit",), phase=True)
+    assert [fault.text for fault in faults("echo {stat} {flie} {promt} {unti}", phase)] == ["{unti}"]
 
 
 @pytest.mark.parametrize(
