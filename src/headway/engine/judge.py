@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from headway.core.fingerprint import (
+    RUN_AS,
     NotEncodable,
     content_digest,
     content_of,
+    digest,
     recipe_digest,
     reuse_key,
     spec_digest,
@@ -459,10 +463,16 @@ class Judge:
             code = self._code(spec) if spec.make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
             found = recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
-            if spec.run and (done := self.known(spec.id)) is not None and done.fp.recipe != found:
+            done = self.known(spec.id) if spec.run or spec.make else None
+            if done is None or done.fp.recipe == found:
+                return found
+            if spec.run:
                 earlier = recipe_digest(spec, settings, code="", env=env, names_itself=False)
-                found = earlier if done.fp.recipe == earlier else found
-            return found
+            else:
+                named, code = self._as_once_named(spec, code, done.at)
+                reads_vars = bool(spec.version) or code.endswith(READS_VARS)
+                earlier = recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars)
+            return earlier if done.fp.recipe == earlier else found
         except NotEncodable as error:
             self.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -484,6 +494,23 @@ class Judge:
 
             known = self._codes[function] = of_function(self.code, function)
         return known
+
+    def _as_once_named(self, spec: ArtifactSpec, code: str, since: str) -> tuple[ArtifactSpec, str]:
+        """Arguments and code as they were told when the file of a plan that Headway ran had a name of its own."""
+        function = function_of(self.functions, spec) if self.functions else None
+        if function is None:
+            return spec, code
+        from datetime import datetime
+
+        from headway.engine.live import as_once_named
+
+        args = {
+            name: {"digest": digest(value, ran_as=RUN_AS)}
+            for name, value in getattr(function, "given", {}).items()
+            if isinstance(told := spec.args.get(name), dict) and told.keys() == {"digest"}
+        }
+        named = replace(spec, args={**spec.args, **args}) if args else spec
+        return named, as_once_named(self.code, function, datetime.fromisoformat(since).timestamp()) if code else ""
 
     # Outputs.
 
