@@ -54,6 +54,7 @@ def with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[
     def call(**given: Any) -> Any:
         return function(**{**given, **odd})
 
+    vars(call)["given"] = odd
     return call
 
 

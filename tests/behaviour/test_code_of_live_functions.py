@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from headway.core import fingerprint
+from headway.engine import live
+from tests.workshop import Workshop
 
 HELPER = "def helper():\n    return 'old'\n"
 USES: dict[str, dict[str, str]] = {
@@ -143,6 +149,54 @@ def test_a_plan_that_is_run_by_python_and_by_headway_in_turn_is_one_plan(tmp_pat
         result = json.loads(run(tmp_path, "-m", "headway", "run", "--plan", "plan.py", "--json"))
         assert (len(result["made"]), result["reused"]) == (made, [])
         assert run(tmp_path) == "0"
+
+
+RAN = """\
+import dataclasses, functools
+from headway import Plan
+
+class C:
+    def __init__(self, word):
+        self.word = word
+    def make(self):
+        return self.word
+
+@dataclasses.dataclass
+class D:
+    n: int
+
+def over(c, d):
+    return lambda: f"{c.word} {d}"
+
+plan = Plan("Ran", id="ran")
+plan.add("value", make=lambda d, pair: str(d), args={"d": D(1), "pair": (1, 2)})
+plan.add("settled", make=lambda d: str(d), args={"d": D(2)}, version="1")
+plan.add("method", make=C("old").make)
+plan.add("partial", make=functools.partial(C("old").make))
+plan.add("closure", make=over(C("old"), D(3)))
+"""
+
+
+def test_what_a_plan_made_that_had_a_name_of_its_own_while_headway_ran_it_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better way of telling things apart is no reason to make them again; an edit is."""
+    shop = Workshop(tmp_path)
+    shop.file.unlink()
+    plan = tmp_path / "plan.py"
+    plan.write_text(RAN)
+
+    def made() -> list[str]:
+        found: list[str] = shop.run(capsys, "run", "--plan", str(plan), "--json").json["made"]
+        return sorted(found)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr("headway.core.fingerprint.digest", partial(fingerprint.digest, ran_as=fingerprint.RUN_AS))
+        earlier.setattr("headway.engine.live.of_function", partial(live.as_once_named, since=math.inf))
+        assert made() == ["closure", "method", "partial", "settled", "value"]
+    assert made() == []
+    plan.write_text(RAN.replace('"old"', '"new"').replace("D(2)", "D(9)"))
+    assert made() == ["closure", "method", "partial", "settled"]
 
 
 def run(root: Path, *words: str) -> str:

@@ -40,6 +40,11 @@ PLACES = {
     "quoted here-document": "cat <<'END'\nit's {vars.x}\nEND",
     "second here-document": "cat <<A; cat <<-B\nit's\nA\n\t{vars.x}\n\tB",
     "in a here-document": "cat <<END\n$(printf %s {vars.x})\nEND",
+    "in a case": 'printf %s "$(case y in (x) ;; y) case z in z) printf %s "{vars.x}";; esac;; esac)"',
+    "after a case": 'printf %s "$(case x in x) echo \\\';; esac)" {vars.x}',
+    "default": 'printf %s "${NOT_SET:-{vars.x}}"',
+    "after a default": 'printf %s "${HOME%"/x"}${HOME%\'/x\'}"; printf %s {vars.x}',
+    "after backticks": 'printf %s "`echo \\"a b\\"`"; printf %s "{vars.x}"',
 }
 
 
@@ -53,6 +58,7 @@ PLACES = {
         "$(touch INJECTED)",
         "`touch INJECTED`",
         "\\; touch INJECTED",
+        "}; touch INJECTED; {",
     ],
 )
 def test_a_value_is_a_word_wherever_its_placeholder_stands(place: str, value: str) -> None:
@@ -62,6 +68,36 @@ def test_a_value_is_a_word_wherever_its_placeholder_stands(place: str, value: st
     plan.run()
     assert value in Path("a.txt").read_text()
     assert not Path("INJECTED").exists()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        'printf %s "`printf %s \\"{vars.x}\\"`"',
+        "printf %s `printf %s \\`printf %s {vars.x}\\``",
+        'printf %s "${NOT_SET:-"{vars.x}"}"',
+        "cat <<END\n${NOT_SET:-{vars.x}}\nEND",
+        'printf %s "${NOT_SET:-it\'s}" {vars.x}',
+        "printf %s $'{vars.x}'",
+        "printf %s $(({vars.x} + 1))",
+        'printf %s "{vars.x}',
+    ],
+)
+def test_where_a_value_would_not_certainly_stay_text_it_is_refused(place: str) -> None:
+    """With the way out, which leads there; nothing was run."""
+    plan = Plan("Quote", id="quote", vars={"x": "$(touch INJECTED)"})
+    plan.add("a", run=f"touch BEGAN\n{place}")
+    with pytest.raises(RunFailed, match=r"put it into a variable first, v=\{vars.x\}"):
+        plan.run()
+    assert not Path("BEGAN").exists()
+    assert not Path("INJECTED").exists()
+
+
+def test_a_number_can_be_counted_with() -> None:
+    """As it is no text there, and nothing that a shell would do."""
+    plan = Plan("Count", id="count", vars={"x": "41"})
+    plan.add("a", run="echo $(({vars.x} + 1))")
+    assert plan.run()["a"].text() == "42\n"
 
 
 def test_a_value_in_a_comment_does_not_end_it() -> None:

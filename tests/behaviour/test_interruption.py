@@ -315,6 +315,20 @@ def test_what_has_effects_elsewhere_is_not_silently_done_again(tmp_path: Path) -
     assert (tmp_path / "sent.log").read_text() == "x\nx\n"
 
 
+def test_status_and_why_ask_about_an_effect_before_the_next_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The dead run has not given its claim back; what they lead to is what helps."""
+    killed_while_sending(tmp_path, SEND)
+    (tmp_path / "headway.yaml").write_text((tmp_path / "headway.yaml").read_text().replace("  other: ", "  # "))
+    where = ["--project", str(tmp_path)]
+    assert main(["status", "--json", *where]) == 0
+    assert json.loads(capsys.readouterr().out)["next"] == "headway why mail"
+    assert main(["why", "mail", "--json", *where]) == 0
+    assert json.loads(capsys.readouterr().out)["decide"]["code"] == "effects_uncertain"
+    assert finish(start(tmp_path))[0] == 3
+
+
 def test_the_users_word_to_do_an_effect_again_is_good_for_once(tmp_path: Path) -> None:
     """Killed again, it is asked about again: nobody knows whether that mail went out either."""
     killed_while_sending(tmp_path, SEND)

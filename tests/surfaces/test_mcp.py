@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
 from mcp import MCPError
 
 from headway.briefing import ANSWER, BRIEFING
+from headway.desk import Desk
 from headway.project import Project
+from headway.surfaces.mcp import resources, watching
+from headway.surfaces.mcp.room import Room, Seat
 from tests.surfaces.mcp_clients import PLAN, Agent, in_memory, play, until
+
+if TYPE_CHECKING:
+    from mcp.server.session import ServerSession
 
 SCHEMA = 4000
 """The most tokens that the lean tools may cost with every conversation."""
@@ -327,6 +334,48 @@ def test_resources_and_prompts_tell_the_same(tmp_path: Path) -> None:
             assert "> ## Ignore" in str(getattr(plan.messages[0].content, "text", ""))
 
     play(story)
+
+
+class Listener:
+    """A connection of the older protocol that subscribed to a plan, and is told; or does not read."""
+
+    def __init__(self, root: Path, *, reads: bool) -> None:
+        self.told: list[str] = []
+        self._reads = reads
+        self.seat = Seat(Desk(str(root)))
+        self.seat.subscribed = dict.fromkeys(resources.changed("p"), cast("ServerSession", self))
+
+    async def send_resource_updated(self, uri: str) -> None:
+        """As the protocol's library: over when it was read."""
+        await anyio.sleep(0 if self._reads else 3600)
+        self.told.append(uri)
+
+
+@pytest.mark.parametrize("patience", [3600.0, 0.1])
+def test_a_subscriber_that_does_not_read_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    """The others are told of all there is while it is waited for; then it is told nothing any more."""
+    monkeypatch.setattr(watching, "PATIENCE", patience)
+    stuck, quick = Listener(tmp_path, reads=False), Listener(tmp_path, reads=True)
+    room = cast("Room", SimpleNamespace(seats=lambda: [stuck.seat, quick.seat]))
+
+    async def story() -> None:
+        async with in_memory(tmp_path) as agent:
+            await agent.do("save_plan", plan=PLAN)
+        async with anyio.create_task_group() as group:
+            watch = watching.Watch(str(tmp_path))
+            watch.begin()
+            group.start_soon(watch.go_on, room)
+            for text in ("something", "something else"):
+                quick.told.clear()
+                Project(tmp_path).learn("p", text)
+                await until(lambda: len(quick.told) == len(resources.changed("p")))
+            await until(lambda: bool(stuck.seat.subscribed) == (patience > 1))
+            group.cancel_scope.cancel()
+
+    play(story)
+    assert (stuck.told, len(quick.seat.subscribed)) == ([], len(resources.changed("p")))
 
 
 def test_subscribers_are_told_when_a_plan_moves(tmp_path: Path) -> None:

@@ -43,20 +43,21 @@ _spec_values = attrgetter(*SPEC_FIELDS)
 
 RUN_AS = "__headway__"
 """What the file of a plan is called while Headway runs it; Python calls it `__main__`, and both mean the same."""
+MAIN = "__main__"
 
 
 class NotEncodable(TypeError):
     """A value that has no canonical form: an open file, a connection, an object of unknown content."""
 
 
-def encode(value: Any) -> bytes:
-    """The canonical bytes of a value."""
+def encode(value: Any, *, ran_as: str = MAIN) -> bytes:
+    """The canonical bytes of a value. `ran_as`: what stands for the file of a plan that Headway ran."""
     parts: list[bytes] = []
-    _encode(value, parts, 0)
+    _encode(value, parts, 0, ran_as)
     return b"".join(parts)
 
 
-def _encode(value: Any, parts: list[bytes], depth: int) -> None:
+def _encode(value: Any, parts: list[bytes], depth: int, ran_as: str) -> None:
     if depth > 200:
         raise NotEncodable("it is nested too deeply")
     match value:
@@ -76,30 +77,30 @@ def _encode(value: Any, parts: list[bytes], depth: int) -> None:
         case list() | tuple():
             parts.append(b"l%d:" % len(value))
             for item in value:
-                _encode(item, parts, depth + 1)
+                _encode(item, parts, depth + 1, ran_as)
         case Mapping():
-            _encode_pairs(b"m", value.items(), parts, depth)
+            _encode_pairs(b"m", value.items(), parts, depth, ran_as)
         case set() | frozenset():
             parts.append(b"e%d:" % len(value))
-            parts.extend(sorted(encode(item) for item in value))
+            parts.extend(sorted(encode(item, ran_as=ran_as) for item in value))
         case _:
-            _encode_object(value, parts, depth)
+            _encode_object(value, parts, depth, ran_as)
 
 
-def _encode_pairs(tag: bytes, pairs: Iterable[tuple[Any, Any]], parts: list[bytes], depth: int) -> None:
+def _encode_pairs(tag: bytes, pairs: Iterable[tuple[Any, Any]], parts: list[bytes], depth: int, ran_as: str) -> None:
     entries = []
     for key, item in pairs:
         own: list[bytes] = []
-        _encode(key, own, depth + 1)
-        _encode(item, own, depth + 1)
+        _encode(key, own, depth + 1, ran_as)
+        _encode(item, own, depth + 1, ran_as)
         entries.append(b"".join(own))
     parts.append(b"%s%d:" % (tag, len(entries)))
     parts.extend(sorted(entries))
 
 
-def _encode_object(value: Any, parts: list[bytes], depth: int) -> None:
+def _encode_object(value: Any, parts: list[bytes], depth: int, ran_as: str) -> None:
     module = type(value).__module__
-    name = f"{'__main__' if module == RUN_AS else module}.{type(value).__qualname__}"
+    name = f"{ran_as if module == RUN_AS else module}.{type(value).__qualname__}"
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.asdict(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -112,13 +113,13 @@ def _encode_object(value: Any, parts: list[bytes], depth: int) -> None:
         fields = {"text": str(value)}
     else:
         raise NotEncodable(f"a {name} has no canonical form")
-    _encode(name, parts, depth)
-    _encode_pairs(b"o", fields.items(), parts, depth)
+    _encode(name, parts, depth, ran_as)
+    _encode_pairs(b"o", fields.items(), parts, depth, ran_as)
 
 
-def digest(value: Any) -> str:
+def digest(value: Any, *, ran_as: str = MAIN) -> str:
     """The digest of a value's canonical bytes."""
-    return hashlib.sha256(encode(value)).hexdigest()[:LENGTH]
+    return hashlib.sha256(encode(value, ran_as=ran_as)).hexdigest()[:LENGTH]
 
 
 def _text(value: str) -> bytes:

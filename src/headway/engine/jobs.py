@@ -159,9 +159,12 @@ class Jobs(Surroundings):
         return reuse_key(msgspec.structs.replace(fp, sources={p: d for p, d in fp.sources.items() if p in declared}))
 
 
-def effect_question(state: State, spec: ArtifactSpec) -> Decision | None:
-    """An attempt with effects elsewhere was interrupted: nobody but the user knows whether it is to be done again."""
-    if not spec.effects or is_idempotent(spec) or not state.uncertain.get(spec.id, 0):
+def effect_question(state: State, spec: ArtifactSpec, dead: Collection[str] = ()) -> Decision | None:
+    """An attempt with effects elsewhere was interrupted: nobody but the user knows whether it is to be done again.
+
+    `dead`: claims of a run that is gone, which the next one will give back.
+    """
+    if not spec.effects or is_idempotent(spec) or not (spec.id in dead or state.uncertain.get(spec.id, 0)):
         return None
     name = as_word(spec.id)
     flags = [f"--rerun {name}", f"headway accept {name}", f"headway skip {name} --reason …"]

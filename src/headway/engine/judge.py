@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headway.core.fingerprint import (
+    RUN_AS,
     NotEncodable,
     content_digest,
     content_of,
+    digest,
     recipe_digest,
     reuse_key,
     spec_digest,
@@ -83,6 +85,7 @@ class Judge:
         self._formerly = formerly
         self.functions = functions or {}
         self._codes: dict[Callable[..., Any], str] = {}
+        self._once: dict[tuple[Callable[..., Any], str], str] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
         self._boot = boot
@@ -109,7 +112,7 @@ class Judge:
         self.follow(state)
         self.files.forget_all()
         self.code = Code(self.code.root)
-        self._codes, self._recipes = {}, {}
+        self._codes, self._once, self._recipes = {}, {}, {}
         self.stages.forget()
         self.problems.clear()
         self._unfinished = unfinished(state, self._boot)
@@ -490,13 +493,22 @@ class Judge:
 
     def _as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
         """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
-        if done.fp.recipe == now.recipe or not spec.run or done.fp.recipe != self._told_formerly(spec):
+        if done.fp.recipe == now.recipe or done.fp.recipe != self._told_formerly(spec, done.at):
             return done
         return replace(done, fp=replace(done.fp, recipe=now.recipe))
 
-    def _told_formerly(self, spec: ArtifactSpec) -> str:
-        """The recipe of a command, as it was told before it counted what the command is for."""
-        return recipe_digest(spec, self.state.settings, code="", env=self._env(spec), names_itself=False)
+    def _told_formerly(self, spec: ArtifactSpec, since: str = "") -> str:
+        """A recipe as it was told before: of a command, when it did not count what the command is for; of a function,
+        when a plan's own file that Headway ran had a name of its own."""
+        settings, env = self.state.settings, self._env(spec)
+        if spec.run:
+            return recipe_digest(spec, settings, code="", env=env, names_itself=False)
+        function = function_of(self.functions, spec) if self.functions else None
+        if function is None or spec.id in self.problems:
+            return ""
+        named, code = self._as_once_named(spec, function, since)
+        reads_vars = bool(spec.version) or code.endswith(READS_VARS)
+        return recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars)
 
     def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
         """The variables of the environment that count for a recipe."""
@@ -513,6 +525,27 @@ class Judge:
 
             known = self._codes[function] = of_function(self.code, function)
         return known
+
+    def _as_once_named(self, spec: ArtifactSpec, function: Callable[..., Any], since: str) -> tuple[ArtifactSpec, str]:
+        """Arguments and code as they were told when the file of a plan that Headway ran had a name of its own."""
+        from datetime import datetime
+
+        from headway.engine.live import as_once_named
+
+        args = {
+            name: {"digest": digest(value, ran_as=RUN_AS)}
+            for name, value in getattr(function, "given", {}).items()
+            if isinstance(told := spec.args.get(name), dict) and told.keys() == {"digest"}
+        }
+        named = replace(spec, args={**spec.args, **args}) if args else spec
+        if spec.version:
+            return named, ""
+        second = f"{since[:19]}Z"  # what was made together is asked about once
+        code = self._once.get((function, second))
+        if code is None:
+            code = as_once_named(self.code, function, datetime.fromisoformat(second).timestamp())
+            self._once[function, second] = code
+        return named, code
 
     # Outputs.
 

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headway.core.fingerprint import RUN_AS, NotEncodable, digest
+from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
 from headway.engine.code import Code, digest_of, is_defined_once, names_used, registers
 from headway.errors import UsageError
 
@@ -29,18 +29,32 @@ DEPTH = 40
 
 def of_function(code: Code, function: Any) -> str:
     """The digest of a function object."""
-    walk = _Walk(code)
+    return _digest(_Walk(code), function)
+
+
+def as_once_named(code: Code, function: Any, since: float) -> str:
+    """The same as it once was, when the file of a plan that Headway ran had a name of its own.
+
+    Objects of such a file counted by their names alone: if there are any, "" where it was touched since.
+    """
+    walk = _Walk(code, ran_as=RUN_AS)
+    found = _digest(walk, function)
+    return "" if walk.blind and _touched(walk.ran, since) else found
+
+
+def _digest(walk: _Walk, function: Any) -> str:
     plain = inspect.unwrap(function)
-    found = walk.in_file(plain)
-    return found or digest_of(walk.of(plain, 0))
+    return walk.in_file(plain) or digest_of(walk.of(plain, 0))
 
 
 class _Walk:
     """One way through objects that use each other: each is told once, so that circles end."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, ran_as: str = MAIN) -> None:
         self.code = code
+        self.ran_as = ran_as
         self.ran = ""
+        self.blind = False
         self.seen: dict[int, tuple[int, Any]] = {}
 
     def in_file(self, function: Any) -> str:
@@ -111,7 +125,7 @@ class _Walk:
         own = not isinstance(value, (list, tuple, dict)) and self._is_own(type(value))
         kind = self.of(type(value), depth + 1) if own else type(value).__qualname__
         try:
-            return f"{kind} {digest(value)}"
+            return f"{kind} {digest(value, ran_as=self.ran_as)}"
         except (NotEncodable, RecursionError):
             pass
         if isinstance(value, (list, tuple)):
@@ -122,7 +136,10 @@ class _Walk:
         return kind
 
     def _is_own(self, kind: type) -> bool:
-        return kind.__module__ in ("__main__", RUN_AS) or self.code.owns(self._home(kind))
+        if kind.__module__ == self.ran_as == RUN_AS:
+            self.blind = True
+            return False
+        return kind.__module__ in (MAIN, RUN_AS) or self.code.owns(self._home(kind))
 
     def _home(self, kind: type) -> str:
         """The file of a class; one that was only run is no module any more, so its functions have to tell."""
@@ -192,10 +209,10 @@ def _times(path: str) -> tuple[int, int, int]:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
-def _touched(path: str) -> bool:
-    """Whether a file may have changed since this process began, and so since it was loaded."""
+def _touched(path: str, since: float | None = None) -> bool:
+    """Whether a file may have changed since then; or since this process began, and so since it was loaded."""
     try:
-        return max(_times(path)[:2]) / 1e9 > _began() - 2
+        return max(_times(path)[:2]) / 1e9 > (_began() - 2 if since is None else since)
     except OSError:
         return True
 

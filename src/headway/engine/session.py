@@ -56,6 +56,8 @@ class Judged(NamedTuple):
     """Its pipelines are to be expanded like this: it was judged as if they had been."""
     saved: SavedExecution | None = None
     """Then, the plan as it was loaded."""
+    dead: tuple[str, ...] = ()
+    """What a run has claimed that is not there any more."""
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -142,6 +144,7 @@ class Session:
             judged.reasons.update(
                 {a: Reason("in_progress") for a in execution.state.claims if a in judged.reasons and a not in dead}
             )
+            judged = judged._replace(dead=dead)
         return judged
 
     def _growth(self, outputs: Outputs) -> Growth:

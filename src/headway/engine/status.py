@@ -173,7 +173,7 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
-    asked = judged.reasons[artifact_id].code not in RESTORABLE and effect_question(state, spec)
+    asked = judged.reasons[artifact_id].code not in RESTORABLE and effect_question(state, spec, judged.dead)
     if artifact_id in state.failed or artifact_id in blockers or asked:
         return _why(blockers.get(artifact_id, artifact_id))
     elsewhere = judged.judge.unusable(artifact_id)
@@ -222,7 +222,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     if decide is None and not reason.fresh and reason.code not in RESTORABLE:
-        decide = effect_question(state, state.artifacts[artifact_id])
+        decide = effect_question(state, state.artifacts[artifact_id], judged.dead)
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",

@@ -44,7 +44,7 @@ def command_line(job: Job, template: str) -> str:
         values = _values(job, placeholder)
         if placeholder.name in PATHS:
             values = [f"./{path}" if path.startswith("-") else path for path in values]
-        return " ".join(shell.quoted(text, places[placeholder.start]) for text in values)
+        return " ".join(shell.quoted(text, places[placeholder.start], placeholder.text) for text in values)
 
     return substitute(template, put)
 

@@ -1,6 +1,7 @@
 """The text of a shell command: where a value may stand in it, and how it is written there so that it stays a value.
 
-Follows quotes, comments, `$(…)`, backticks and here-documents as far as they decide that; runs nothing.
+Follows quotes, comments, `$(…)`, `${…}`, `case`, backticks and here-documents as far as they decide that; runs nothing.
+Where that does not tell, or shells differ, a value is refused.
 """
 
 from __future__ import annotations
@@ -17,22 +18,32 @@ _HERE = re.compile(r"<<(?!<)(?P<tabs>-?)[ \t]*(?P<word>(?:\\.|'[^'\n]*'|\"[^\"\n
 
 _LESS = re.compile("<+")
 _BEFORE_A_WORD = frozenset(" \t\n;&|()`")
+_BEFORE_A_COMMAND = re.compile(r"(?:^|[;&|(){`!\n]|\b(?:then|do|else|elif|if|while|until|in))\s*$")
+_CASE = re.compile(r"(case|esac)(?![^\s;&|()`<>])")
+_ALIKE = re.compile(r"'[^'\"}`$\\\n]*'")
+"""Within `${…}` in double quotes: whether these quote or are themselves, what is behind them is the same."""
+
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+_OPEN = frozenset({"'", '"', "`", "${", "$'"})
+"""What a command cannot end in: then it was misread, or is none."""
 
 
 class Frame(NamedTuple):
     """What a piece of a command stands in: code, quotes, a comment or a here-document, with the word that ends it.
 
-    `kind`: `'`, `"`, `#`, `<<` (in which the shell replaces) or `<<'` (in which it does not); of code, how it began:
-    by nothing, `(`, `((` or a backtick.
+    `kind`: `'`, `$'`, `"`, `${` (in double quotes or a here-document), `#`, `<<` (in which the shell replaces) or `<<'`
+    (in which it does not); of code, how it began: by nothing, `(`, `((`, `case` or a backtick. `unclear`: what is in it
+    cannot be told, or depends on the shell.
     """
 
     kind: str
     end: str = ""
     tabs: bool = False
+    unclear: bool = False
 
     @property
     def is_code(self) -> bool:
-        return self.kind in ("", "(", "((", "`")
+        return self.kind in ("", "(", "((", "case", "`")
 
 
 Place = tuple[Frame, ...]
@@ -40,6 +51,7 @@ Place = tuple[Frame, ...]
 
 _CODE = Frame("")
 _ESCAPED = Frame("\\")
+_LOST = Frame("", unclear=True)
 
 
 def places(command: str, values: Iterable[tuple[int, int]]) -> dict[int, Place]:
@@ -50,6 +62,10 @@ def places(command: str, values: Iterable[tuple[int, int]]) -> dict[int, Place]:
             at = reading.step(at)
         escaped = (_ESCAPED,) if reading.escaped == start else ()
         found[start], at = (*reading.stack, *escaped), end
+    while at < len(command):
+        at = reading.step(at)
+    if any(frame.kind in _OPEN for frame in reading.stack):
+        return {start: (_LOST, *place) for start, place in found.items()}
     return found
 
 
@@ -65,14 +81,20 @@ class _Reading:
     def step(self, at: int) -> int:
         """Read on from here; where to go on."""
         character, top = self._command[at], self.stack[-1]
-        if character == "`" and any(frame.kind == "`" for frame in self.stack):
+        inside = next((n for n, frame in enumerate(self.stack) if frame.kind == "`"), 0)
+        if character == "`" and inside:
             while self.stack.pop().kind != "`":
                 pass  # it ends whatever was begun inside
+        elif character == "\\" and inside and self._command[at + 1 : at + 2] in ("\\", "`", '"'):
+            self.stack[inside] = Frame("`", unclear=True)  # it is taken away before the rest is read
+            return at + 2
         elif character == "\n":
             return self._line(at + 1)
-        elif top.kind == "'":
+        elif top.kind in ("'", "$'"):
             if character == "'":
                 self.stack.pop()
+            elif character == "\\" and top.kind == "$'":
+                self.stack[0] = _LOST
         elif top.kind in ("<<'", "#"):
             pass
         elif character == "\\":
@@ -82,16 +104,40 @@ class _Reading:
             self.stack.append(Frame("`"))
         elif top.is_code:
             return self._code(at, character)
-        elif character == '"' and top.kind == '"':
+        else:
+            return self._replaced(at, character)
+        return at + 1
+
+    def _replaced(self, at: int, character: str) -> int:
+        """In double quotes, or in a here-document in which the shell replaces."""
+        before, top = self._command[at - 1 : at], self.stack[-1]
+        if character == '"' and top.kind == '"':
             self.stack.pop()
-        elif character == "(" and self._command[at - 1 : at] == "$":
+        elif character == "(" and before == "$":
             self.stack.append(Frame("((" if self._command[at + 1 : at + 2] == "(" else "("))
+        elif character == "{" and before == "$":
+            self.stack.append(Frame("${", unclear=top.kind == "<<" or top.unclear))
+        elif top.kind == "${":
+            if character == "}":
+                self.stack.pop()
+            elif character == '"':
+                self.stack.append(Frame('"', unclear=True))
+            elif character == "'":
+                alike = _ALIKE.match(self._command, at)
+                self.stack[0] = self.stack[0] if alike else _LOST
+                return alike.end() if alike else at + 1
         return at + 1
 
     def _code(self, at: int, character: str) -> int:
         before, top = self._command[at - 1 : at], self.stack[-1]
         if character in "'\"":
-            self.stack.append(Frame(character))
+            self.stack.append(Frame("$'", unclear=True) if f"{before}{character}" == "$'" else Frame(character))
+        elif character in "ce" and top.kind in ("(", "case") and (word := self._case(at)):
+            if word == "case":
+                self.stack.append(Frame("case"))
+            elif top.kind == "case":
+                self.stack.pop()
+            return at + len(word)
         elif character == "(":
             counts = top.kind == "((" or (before == "$" and self._command[at + 1 : at + 2] == "(")
             self.stack.append(Frame("((" if counts else "("))
@@ -107,6 +153,11 @@ class _Reading:
         elif less := _LESS.match(self._command, at):
             return less.end()
         return at + 1
+
+    def _case(self, at: int) -> str:
+        """`case` or `esac`, where one of them is a word of the shell: the brackets of their patterns close nothing."""
+        word = _CASE.match(self._command, at)
+        return word[0] if word and _BEFORE_A_COMMAND.search(self._command[max(at - 200, 0) : at]) else ""
 
     def _line(self, at: int) -> int:
         """A new line begins here: a comment is over; a here-document begins, goes on, or ends."""
@@ -125,15 +176,21 @@ class _Reading:
         return at
 
 
-def quoted(text: str, place: Place) -> str:
-    """A value, written so that it is itself in this place of a command, and nothing else."""
+def quoted(text: str, place: Place, name: str = "a value") -> str:
+    """A value, written so that it is itself in this place of a command, and nothing else. `name`: what stands there."""
     top = place[-1]
+    if any(frame.unclear for frame in place) or (top.kind == "((" and not _NUMBER.fullmatch(text)):
+        raise UsageError(
+            f"Where {name} stands in the command, it would not certainly stay text",
+            hint=f'put it into a variable first, v={name}, and write "$v" there',
+            code="command.place",
+        )
     if top is _ESCAPED:
-        return "\n" + quoted(text, place[:-1])  # a backslash at the end of a line is nothing
+        return "\n" + quoted(text, place[:-1], name)  # a backslash at the end of a line is nothing
     if top.kind == "'":
         text = text.replace("'", "'\\''")
-    elif top.kind == '"':
-        text = re.sub(r'[\\"$`]', r"\\\g<0>", text)
+    elif top.kind in ('"', "${"):
+        text = re.sub(r'[\\"$`}]' if top.kind == "${" else r'[\\"$`]', r"\\\g<0>", text)
     elif top.kind == "#":
         text = text.replace("\n", " ")
     elif top.kind.startswith("<<"):

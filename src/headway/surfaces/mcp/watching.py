@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
@@ -18,8 +18,8 @@ from headway.surfaces.mcp.room import Room, Seat
 
 EVERY = 0.5
 """How often, in seconds, plans are looked at for those who subscribed."""
-PATIENCE = 1.0
-"""How long, in seconds, a client may take to be told; one that does not read holds up nobody."""
+PATIENCE = 5.0
+"""How long, in seconds, a client may take to be told; one that does not read is told nothing any more."""
 MOST = 1000
 """How many resources one connection may subscribe to."""
 
@@ -51,17 +51,19 @@ class Watch(InMemorySubscriptionBus):
             self._seen = self._stamps()
 
     async def go_on(self, room: Room) -> None:
-        """Tell whoever subscribed to a resource of a plan when its ledger grew."""
-        while True:
-            await anyio.sleep(EVERY)
-            seats = [seat for seat in room.seats() if seat.subscribed]
-            if not self._listeners_now and not seats:
-                self._seen = None
-                continue
-            for uri in dict.fromkeys(uri for plan_id in self._grown() for uri in resources.changed(plan_id)):
-                await self.publish(ResourceUpdated(uri=uri))
-                for seat in seats:
-                    await _tell(seat, uri)
+        """Tell whoever subscribed to a resource of a plan when its ledger grew; none of them waits for another."""
+        async with anyio.create_task_group() as group:
+            while True:
+                await anyio.sleep(EVERY)
+                seats = [seat for seat in room.seats() if seat.subscribed]
+                if not self._listeners_now and not seats:
+                    self._seen = None
+                    continue
+                grown = list(dict.fromkeys(uri for plan_id in self._grown() for uri in resources.changed(plan_id)))
+                for uri in grown:
+                    await self.publish(ResourceUpdated(uri=uri))
+                for seat in seats if grown else ():
+                    group.start_soon(_tell, seat, grown)
 
     def _grown(self) -> list[str]:
         before, self._seen = self._seen or {}, self._stamps()
@@ -72,14 +74,14 @@ class Watch(InMemorySubscriptionBus):
         return {plan_id: project.store.folder(plan_id).ledger().stamp() for plan_id in project.plan_ids()}
 
 
-async def _tell(seat: Seat, uri: str) -> None:
-    session = seat.subscribed.get(uri)
-    if session is None:
-        return
+async def _tell(seat: Seat, uris: Sequence[str]) -> None:
     try:
-        with anyio.move_on_after(PATIENCE):
-            await session.send_resource_updated(uri)
-    except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody is there to be told
+        with anyio.fail_after(PATIENCE):
+            for uri in uris:
+                session = seat.subscribed.get(uri)
+                if session is not None:
+                    await session.send_resource_updated(uri)
+    except (TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody is there to be told
         seat.subscribed.clear()
 
 
