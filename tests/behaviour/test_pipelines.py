@@ -550,6 +550,23 @@ def test_a_state_that_somebody_changed_refuses_until_it_is_decided(book: Book) -
     assert any("--force-resume" in getattr(r.event, "reason", "") for r in book.history("book"))
 
 
+def test_beginning_anew_over_another_state_names_what_can_be_typed(book: Book) -> None:
+    """A phase where its name tells which, and otherwise what was made."""
+    book.stop_at("s1/repair~1")
+    book.go()
+    book.stop_at("")
+    (book.root / "state.json").write_text('{"applied": ["ghost"], "words": 5}')
+    (decision,) = book.go()["decisions"]
+    (first,) = decision["artifacts"]
+    phase = first.partition("/")[2]
+    assert decision["flags"][0] == f"--rerun-from {phase}"
+    note = f"  note: {{units: [n1], phases: {{{phase}: {{run: 'true'}}}}}}\n"
+    book.edit("pipelines:\n", f"pipelines:\n{note}")
+    (decision,) = book.go()["decisions"]
+    assert decision["flags"][0] == f"--rerun-from {first}"
+    assert book.go("--rerun-from", first)["status"] == "completed"
+
+
 def test_going_on_over_another_state_keeps_what_was_made_and_changes_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -489,7 +489,7 @@ def test_every_way_to_decide_about_a_changed_prompt_can_be_typed(
         book.prompt("write", f"write {named}")
         (decision,) = book.go(*words)["decisions"]
         assert decision["flags"][1:] == [f"--rerun-from {shlex.join(named)}", "--rerun-all"]
-        assert book.go(*words, *shlex.split(decision["flags"][1]))["made"] == named
+        assert sorted(book.go(*words, *shlex.split(decision["flags"][1]))["made"]) == named
 
 
 def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
