@@ -231,7 +231,7 @@ class Work:
             waits = any(r in judged.reasons and not judged.reasons[r].fresh for r in spec.requires)
             if reason.fresh or waits or not spec.has_recipe or spec.effects or judge.unusable(artifact_id) is not None:
                 continue
-            for earlier in judge.precedents.earlier(judge.key(artifact_id)):
+            for earlier in judge.earlier(artifact_id):
                 if all(map(judge.outputs.readable, earlier.outputs)):
                     found[artifact_id] = f"made before by goal {earlier.plan} (event {earlier.seq})"
                     break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 from functools import partial
@@ -192,7 +191,7 @@ def test_what_a_plan_made_that_had_a_name_of_its_own_while_headway_ran_it_is_kep
 
     with monkeypatch.context() as earlier:
         earlier.setattr("headway.core.fingerprint.digest", partial(fingerprint.digest, ran_as=fingerprint.RUN_AS))
-        earlier.setattr("headway.engine.live.of_function", partial(live.as_once_named, since=math.inf))
+        earlier.setattr("headway.engine.live.of_function", lambda *given: live.as_once_named(*given)[0])
         assert made() == ["closure", "method", "partial", "settled", "value"]
     assert made() == []
     plan.write_text(RAN.replace('"old"', '"new"').replace("D(2)", "D(9)"))

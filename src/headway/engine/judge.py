@@ -85,7 +85,7 @@ class Judge:
         self._formerly = formerly
         self.functions = functions or {}
         self._codes: dict[Callable[..., Any], str] = {}
-        self._once: dict[tuple[Callable[..., Any], str], str] = {}
+        self._once: dict[Callable[..., Any], tuple[str, str]] = {}
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
         self._boot = boot
@@ -530,7 +530,7 @@ class Judge:
         """Arguments and code as they were told when the file of a plan that Headway ran had a name of its own."""
         from datetime import datetime
 
-        from headway.engine.live import as_once_named
+        from headway.engine.live import as_once_named, was_touched
 
         args = {
             name: {"digest": digest(value, ran_as=RUN_AS)}
@@ -540,11 +540,11 @@ class Judge:
         named = replace(spec, args={**spec.args, **args}) if args else spec
         if spec.version:
             return named, ""
-        second = f"{since[:19]}Z"  # what was made together is asked about once
-        code = self._once.get((function, second))
-        if code is None:
-            code = as_once_named(self.code, function, datetime.fromisoformat(second).timestamp())
-            self._once[function, second] = code
+        if function not in self._once:
+            self._once[function] = as_once_named(self.code, function)
+        code, file = self._once[function]
+        if file and was_touched(file, datetime.fromisoformat(since).timestamp()):
+            code = ""
         return named, code
 
     # Outputs.

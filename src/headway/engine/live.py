@@ -32,14 +32,14 @@ def of_function(code: Code, function: Any) -> str:
     return _digest(_Walk(code), function)
 
 
-def as_once_named(code: Code, function: Any, since: float) -> str:
+def as_once_named(code: Code, function: Any) -> tuple[str, str]:
     """The same as it once was, when the file of a plan that Headway ran had a name of its own.
 
-    Objects of such a file counted by their names alone: if there are any, "" where it was touched since.
+    And that file, if objects of it counted by their names alone: once it was touched, nobody knows what they were.
     """
     walk = _Walk(code, ran_as=RUN_AS)
     found = _digest(walk, function)
-    return "" if walk.blind and _touched(walk.ran, since) else found
+    return found, walk.ran if walk.blind else ""
 
 
 def _digest(walk: _Walk, function: Any) -> str:
@@ -76,7 +76,7 @@ class _Walk:
 
     def _is_loaded(self, path: str, scope: dict[str, Any] | None) -> bool:
         """Whether the functions and plain constants that were loaded from a file are those that it holds now."""
-        if not _touched(path):
+        if not was_touched(path):
             return True
         if path not in self.code.loaded:
             self.code.loaded[path] = self._compare(path, scope)
@@ -179,7 +179,7 @@ class _Walk:
         names = _names(code)
         text = plain_code(code)
         file = os.path.realpath(code.co_filename)
-        outdated = os.path.isfile(file) and _touched(file) and text not in _compiled(file, *_times(file))
+        outdated = os.path.isfile(file) and was_touched(file) and text not in _compiled(file, *_times(file))
         if function.__name__ != "<lambda>" and not outdated:
             try:
                 tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -209,7 +209,7 @@ def _times(path: str) -> tuple[int, int, int]:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
-def _touched(path: str, since: float | None = None) -> bool:
+def was_touched(path: str, since: float | None = None) -> bool:
     """Whether a file may have changed since then; or since this process began, and so since it was loaded."""
     try:
         return max(_times(path)[:2]) / 1e9 > (_began() - 2 if since is None else since)
