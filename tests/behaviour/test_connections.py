@@ -13,7 +13,7 @@ import pytest
 
 from headway.core.state import Claim
 from headway.desk import Desk
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, TryLater
 from headway.holding import gone, here
 from headway.life import Life
 from headway.project import Project
@@ -265,3 +265,17 @@ def test_people_are_told_that_a_holder_is_gone_and_how_to_go_on(crew: Crew, caps
     assert "claimed by ann, who is gone (its connection closed at " in told("status")
     assert "Next: headway claim one --plan-id p" in told("why", "one")
     assert "gone" not in told("why", "one", "--at", str(crew.seq))
+
+
+def test_whoever_is_gone_is_not_taken_for_somebody_else(tmp_path: Path) -> None:
+    """Whatever artifacts are called: it is the one in the way that counts."""
+    crew = Crew(tmp_path, PLAN.replace("two", "one is done"))
+    ann, bob, cy = (desk(crew, name) for name in ("ann", "bob", "cy"))
+    ann.claim("one")
+    bob.claim("one is done")
+    ann.leave()
+    with pytest.raises(TryLater, match="Artifact one is done is being made now") as refused:
+        cy.update("one is done", {"description": "another"}, "it is better")
+    assert (refused.value.facts["artifact"], refused.value.facts["by"]) == ("one is done", "bob")
+    with pytest.raises(TryLater, match="Artifact one is in the hands of ann, who is gone"):
+        cy.update("one", {"description": "another"}, "it is better")

@@ -284,18 +284,20 @@ def test_an_accepted_output_is_no_longer_asked_for(bench: Bench) -> None:
 # Effects elsewhere.
 
 
-def external(root: Path, command: str) -> None:
+OTHER = "  other: {produces: other.txt, run: 'echo o > {output}'}\n"
+
+
+def external(root: Path, command: str, other: str = OTHER) -> None:
     (root / "headway.yaml").write_text(
-        f"id: p\ngoal: g\nartifacts:\n  mail: {{produces: sent.txt, effects: external, run: '{command}'}}\n"
-        "  other: {produces: other.txt, run: 'echo o > {output}'}\n"
+        f"id: p\ngoal: g\nartifacts:\n  mail: {{produces: sent.txt, effects: external, run: '{command}'}}\n{other}"
     )
 
 
 SEND = "echo x >> sent.log; test -f go || { touch began; sleep 60; }; echo sent > {output}"
 
 
-def killed_while_sending(root: Path, command: str) -> None:
-    external(root, command)
+def killed_while_sending(root: Path, command: str, other: str = OTHER) -> None:
+    external(root, command, other)
     process = start(root, "-j1")
     assert soon((root / "began").exists)
     process.kill()
@@ -319,8 +321,7 @@ def test_status_and_why_ask_about_an_effect_before_the_next_run_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The dead run has not given its claim back; what they lead to is what helps."""
-    killed_while_sending(tmp_path, SEND)
-    (tmp_path / "headway.yaml").write_text((tmp_path / "headway.yaml").read_text().replace("  other: ", "  # "))
+    killed_while_sending(tmp_path, SEND, other="")
     where = ["--project", str(tmp_path)]
     assert main(["status", "--json", *where]) == 0
     assert json.loads(capsys.readouterr().out)["next"] == "headway why mail"

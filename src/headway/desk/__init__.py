@@ -8,8 +8,8 @@ Work, Life and Planning; every call begins anew from what is on disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -24,13 +24,13 @@ from headway.core.lifecycle import last_made, statuses
 from headway.core.plan import Role
 from headway.core.state import State
 from headway.desk.changes import new_artifact, patch_of
-from headway.desk.held import Held
+from headway.desk.held import Held, who_is_gone
 from headway.desk.told import listed, outlined, role_told, word_of
 from headway.desk.turns import LOOKED_BACK, as_said, attempts, who_goes_on
 from headway.engine.result import Options, Reporter
-from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, TryLater, UsageError
+from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.config import project_roles
-from headway.holding import gone, here
+from headway.holding import here
 from headway.ledger.recovery import now
 from headway.life import LEASE, Life
 from headway.planning import Planning, fields_of
@@ -449,7 +449,7 @@ class Desk:
         parsed = project.parse(data, "plan")
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where="The plan")
-        with self._who_is_gone(plan_id or parsed.plan.id or hash_goal(parsed.plan.goal)):
+        with who_is_gone(self.project, plan_id or parsed.plan.id or hash_goal(parsed.plan.goal)):
             saved: Saved = project.take_in(
                 parsed.plan,
                 name="a plan from an agent",
@@ -469,7 +469,7 @@ class Desk:
         _, chosen = self._taken(plan_id)
         state = self.project.show(chosen).state
         patch = patch_of(state, chosen, changes)
-        with self._who_is_gone(chosen):
+        with who_is_gone(self.project, chosen):
             execution = self._planning().replan(chosen, patch, reason=reason, drop=drop)
         version = execution.state.replans[-1]
         return fit(
@@ -495,7 +495,7 @@ class Desk:
     def update(self, artifact: str, fields: Mapping[str, Any], reason: str, plan_id: str = "") -> dict[str, Any]:
         """An artifact is to be something else, in these fields."""
         _, chosen = self._taken(plan_id)
-        with self._who_is_gone(chosen):
+        with who_is_gone(self.project, chosen):
             return outlined(self._planning().edit(chosen, artifact, fields_of(artifact, fields), reason=reason).state)
 
     def remove(
@@ -503,7 +503,7 @@ class Desk:
     ) -> dict[str, Any]:
         """Artifacts leave the plan."""
         _, chosen = self._taken(plan_id)
-        with self._who_is_gone(chosen):
+        with who_is_gone(self.project, chosen):
             return outlined(self._planning().remove(chosen, artifacts, unfinished=unfinished, reason=reason).state)
 
     def reorder(self, artifacts: Sequence[str], reason: str, after: str = "", plan_id: str = "") -> dict[str, Any]:
@@ -555,25 +555,6 @@ class Desk:
             self._held.keep(plan_id, artifact_id, token)
 
     # What the above have in common.
-
-    @contextmanager
-    def _who_is_gone(self, plan_id: str) -> Iterator[None]:
-        """Whoever is refused because an artifact is in somebody's hands is told if these are gone, and what helps."""
-        try:
-            yield
-        except TryLater as error:
-            if error.error_code != "claim.held":
-                raise
-            claims = self.project.show(plan_id).state.claims
-            for artifact_id, claim in claims.items():
-                if error.message.startswith(f"Artifact {artifact_id} is ") and (why := gone(claim)):
-                    raise TryLater(
-                        f"Artifact {artifact_id} is in the hands of {claim.by}, who is gone",
-                        facts={"why": why, "until": claim.lease},
-                        hint=f"claim {artifact_id}, then release it, and call again",
-                        code=error.error_code,
-                    ) from error
-            raise
 
     def _named(self, work: Work, plan_id: str, word: str, token: int | None) -> tuple[str, int | None]:
         """An artifact by its id or path, and the token it is held by: the one given, else the connection's own."""

@@ -1,8 +1,17 @@
-"""What one connection has claimed, and by which tokens. Used from several threads."""
+"""What one connection has claimed, and by which tokens; and what it is told of claims in its way.
+
+Used from several threads.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from headway.errors import TryLater
+from headway.holding import gone
+from headway.project import Project
 
 
 class Held:
@@ -38,3 +47,23 @@ class Held:
         for plan_id, artifact_id, token in self.all():
             found.setdefault(plan_id, {})[artifact_id] = token
         return found
+
+
+@contextmanager
+def who_is_gone(project: Project, plan_id: str) -> Iterator[None]:
+    """Whoever is refused because an artifact is in somebody's hands is told if these are gone, and what helps."""
+    try:
+        yield
+    except TryLater as error:
+        if error.error_code != "claim.held":
+            raise
+        artifact_id = str(error.facts.get("artifact", ""))
+        claim = project.show(plan_id).state.claims.get(artifact_id)
+        if claim is None or not (why := gone(claim)):
+            raise
+        raise TryLater(
+            f"Artifact {artifact_id} is in the hands of {claim.by}, who is gone",
+            facts={"artifact": artifact_id, "why": why, "until": claim.lease},
+            hint=f"claim {artifact_id}, then release it, and call again",
+            code=error.error_code,
+        ) from error

@@ -47,7 +47,7 @@ def held(state: State, artifact_id: str, hint: str) -> Rejection:
         kind="later",
         code="claim.held",
         message=f"Artifact {artifact_id} is being made now",
-        facts={"by": claim.by, **({"until": claim.lease} if claim.lease else {})},
+        facts={"artifact": artifact_id, "by": claim.by, **({"until": claim.lease} if claim.lease else {})},
         hint=hint,
     )
 
