@@ -96,8 +96,8 @@ def test_one_that_turns_slow_holds_up_nobody_else() -> None:
     assert all(at < ended[50] for n, at in ended.items() if n != 50)
 
 
-def test_what_was_made_before_one_that_turns_slow_is_told_of_while_it_goes_on() -> None:
-    """What builds on it is made meanwhile, although one thread had taken all of them."""
+def followed() -> tuple[Plan, list[str]]:
+    """Quick ones of which the last waits for those that build on the others; and who has ended, in order."""
     ended: list[str] = []
 
     def make(n: int) -> str:
@@ -106,35 +106,6 @@ def test_what_was_made_before_one_that_turns_slow_is_told_of_while_it_goes_on() 
             time.sleep(0.01)
         if n == 50:
             ended.append("slow")
-        return str(n)
-
-    def follow(n: int) -> str:
-        ended.append(str(n))
-        return str(n)
-
-    plan = Plan("One is slow", id="slow")
-    for n in range(60):
-        plan.add(f"n{n}", make=make, args={"n": n})
-    for n in range(40):
-        plan.add(f"f{n}", make=follow, args={"n": n}, requires=[f"n{n}"])
-    assert len(plan.run(jobs=2).made) == 100
-    assert ended[-1] == "slow"
-
-
-def test_what_was_made_before_one_that_turns_slow_is_told_of_while_others_are_told_of() -> None:
-    """However much there is to hear of others meanwhile."""
-    ended: list[str] = []
-
-    def make(n: int) -> str:
-        deadline = time.monotonic() + 20
-        while n == 50 and len(ended) < 40 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if n == 50:
-            ended.append("slow")
-        return str(n)
-
-    def talk(n: int) -> str:
-        time.sleep(0.05)
         return str(n)
 
     def follow(n: int) -> str:
@@ -144,10 +115,28 @@ def test_what_was_made_before_one_that_turns_slow_is_told_of_while_others_are_to
     plan = Plan("One is slow", id="slow")
     for n in range(51):
         plan.add(f"n{n}", make=make, args={"n": n})
-    for n in range(300):
-        plan.add(f"t{n}", make=talk, args={"n": n}, requires=[f"t{n - 1}"] if n else [])
     for n in range(40):
         plan.add(f"f{n}", make=follow, args={"n": n}, requires=[f"n{n}"])
+    return plan, ended
+
+
+def test_what_was_made_before_one_that_turns_slow_is_told_of_while_it_goes_on() -> None:
+    """What builds on it is made meanwhile, although one thread had taken all of them."""
+    plan, ended = followed()
+    assert len(plan.run(jobs=2).made) == 91
+    assert ended[-1] == "slow"
+
+
+def test_what_was_made_before_one_that_turns_slow_is_told_of_while_others_are_told_of() -> None:
+    """However much there is to hear of others meanwhile."""
+    plan, ended = followed()
+
+    def talk(n: int) -> str:
+        time.sleep(0.05)
+        return str(n)
+
+    for n in range(300):
+        plan.add(f"t{n}", make=talk, args={"n": n}, requires=[f"t{n - 1}"] if n else [])
     plan.run(jobs=3)
     assert ended[-1] == "slow"
 

@@ -545,9 +545,9 @@ class Run:
             is_everybodys = self._halt.is_same_error(f"{outcome.code}: {outcome.error}")
             if self._options.fail_fast:
                 self._halt.at_once("fail_fast")
-            elif is_everybodys or (outcome.code == "unmakeable" and self._is_wrong_with_all(outcome.error)):
+            elif is_everybodys or (outcome.code == "unmakeable" and self._tally.is_wrong_with_all(outcome.error)):
                 self._halt.later("same_error")
-            elif outcome.code == "command_missing" and self._all_use_command_of(task.job.spec):
+            elif outcome.code == "command_missing" and self._tally.all_use_command_of(task.job.spec):
                 self._halt.later("command_missing")
 
         command = cmd.FailArtifact(
@@ -572,17 +572,6 @@ class Run:
         self._running[spec.id] = Task(job, self._judge.made_from(spec.id), Retry(), token)
         self._in_place.take_hold(spec.id, self._in_place.uses(spec.id))
         self._take([Outcome(spec.id, False, left, code, error)])
-
-    def _all_use_command_of(self, spec: ArtifactSpec) -> bool:
-        """A command that is not there strikes every artifact that is left."""
-        left = [self._record.state.artifacts[a].run for a in self._tally.queue.open if a in self._tally.todo]
-        return bool(left) and all(run.split()[:1] == spec.run.split()[:1] for run in left)
-
-    def _is_wrong_with_all(self, problem: str) -> bool:
-        """A template that does not parse, say, strikes everything that could be begun now."""
-        left = set(self._tally.queue.open) & self._tally.todo.keys()
-        first = [a for a in left if left.isdisjoint(self._tally.builds_on(a))]
-        return bool(first) and all(self._judge.problem(a) == problem for a in first)
 
     # Ending.
 

@@ -160,6 +160,17 @@ class Tally:
         self._block_behind(artifact_id)
         return True
 
+    def all_use_command_of(self, spec: ArtifactSpec) -> bool:
+        """A command that is not there strikes every artifact that is left."""
+        left = [self._record.state.artifacts[a].run for a in self.queue.open if a in self.todo]
+        return bool(left) and all(run.split()[:1] == spec.run.split()[:1] for run in left)
+
+    def is_wrong_with_all(self, problem: str) -> bool:
+        """A template that does not parse, say, strikes everything that could be begun now."""
+        left = set(self.queue.open) & self.todo.keys()
+        first = [a for a in left if left.isdisjoint(self.builds_on(a))]
+        return bool(first) and all(self._judge.problem(a) == problem for a in first)
+
     def _block_behind(self, artifact_id: str) -> None:
         """Whatever needs it cannot be made now; nothing else is touched."""
         for dependent in self.queue.give_up(artifact_id):
