@@ -166,7 +166,7 @@ class StartRun(Command):
     jobs: int = 1
     partial: bool = False
     boot: str = ""
-    prompts: dict[str, str] = {}
+    templates: dict[str, str] = {}
 
 
 class EndRun(Command):

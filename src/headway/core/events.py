@@ -188,7 +188,7 @@ class RunStarted(Event):
     """A run began. `because` names what was judged stale, by reason: an upper bound of what it makes.
 
     `stale` is how that was written before: the reason of each artifact. `lasting`: what it was asked to make anew stays
-    asked for until it is made; runs before that word forgot it when they were cut short. `prompts`: templates that had
+    asked for until it is made; runs before that word forgot it when they were cut short. `templates`: those that had
     changed since something was made with them, and the digests with which the run goes on. `sure`: what a dead run of
     the same boot had announced and not begun is untouched; runs before that word took it for begun.
     """
@@ -201,7 +201,7 @@ class RunStarted(Event):
     partial: bool = False
     boot: str = ""
     lasting: bool = False
-    prompts: dict[str, str] = {}
+    templates: dict[str, str] = {}
     sure: bool = False
 
     @property

@@ -228,8 +228,8 @@ class Run(Value):
     """The newest run of the plan. `pending`, while it is under way: what it set out to make.
 
     `boot` is the machine's boot that it ran in, `since` the one in which all outputs were last seen whole. Of a paused
-    one, `code` says why, `artifact` where, and `until` when it is worth trying again. `prompts` are changed templates,
-    and their digests with which the plan is being made since it was last whole.
+    one, `code` says why, `artifact` where, and `until` when it is worth trying again. `templates` are those that
+    changed, and their digests with which the plan is being made since it was last whole.
     """
 
     id: str
@@ -244,7 +244,7 @@ class Run(Value):
     code: str = ""
     until: str = ""
     artifact: str = ""
-    prompts: dict[str, str] = {}
+    templates: dict[str, str] = {}
 
 
 class Learning(Value):

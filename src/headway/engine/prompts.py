@@ -130,7 +130,7 @@ def _is_gone_on_with(judge: Judge, artifact_id: str) -> bool:
     run, done, now = judge.state.run, judge.known(artifact_id), judge.made_from(artifact_id).templates
     if run is None or done is None or not done.fp.templates.keys() <= now.keys():
         return False
-    return all(run.prompts.get(label) == digest for label, digest in now.items() - done.fp.templates.items())
+    return all(run.templates.get(label) == digest for label, digest in now.items() - done.fp.templates.items())
 
 
 def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]:

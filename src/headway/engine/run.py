@@ -182,7 +182,7 @@ class Run:
                 jobs=self._width,
                 partial=self._options.partial,
                 boot=self._boot,
-                prompts=prompts.gone_on_with(self._judge, stale),
+                templates=prompts.gone_on_with(self._judge, stale),
             ),
             True,
         )

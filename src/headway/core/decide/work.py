@@ -30,7 +30,7 @@ def start_run(state: State, command: cmd.StartRun) -> Events | Rejection:
             partial=command.partial,
             boot=command.boot,
             lasting="forced" in because,
-            prompts=command.prompts,
+            templates=command.templates,
             sure=True,
         )
     )

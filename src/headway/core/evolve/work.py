@@ -20,7 +20,7 @@ def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
     state.sound = True
     for artifact_id in sorted(unfinished(state, event.boot if event.sure else "") - state.claims.keys()):
         state.uncertain.setdefault(artifact_id, 0)
-    prompts = state.run.prompts if state.run is not None and not state.whole else {}
+    templates = state.run.templates if state.run is not None and not state.whole else {}
     state.run = Run(
         id=event.run,
         seq=record.seq,
@@ -29,7 +29,7 @@ def run_started(state: State, event: ev.RunStarted, record: ev.Record) -> None:
         boot=event.boot,
         since=last_whole(state.run),
         pending=tuple(a for a, code in event.reasons.items() if code not in EDITS and code != "gates_open"),
-        prompts=prompts if event.partial else prompts | event.prompts,
+        templates=templates if event.partial else templates | event.templates,
     )
     if event.lasting:
         state.asked |= {a: record.seq for a, code in event.reasons.items() if code == "forced"}
