@@ -875,7 +875,7 @@ def test_what_commands_made_before_their_unit_counted_is_kept(
         "      w: {run: 'echo $HEADWAY_UNIT > {outputs.o}', outputs: {o: '{unit}.txt'}}\n"
     )
     with monkeypatch.context() as earlier:
-        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_itself=False))
+        earlier.setattr("headway.engine.digests.recipe_digest", partial(recipe_digest, names_itself=False))
         assert sorted(book.go()["made"]) == ["a/w", "b/w"]
     assert book.go()["made"] == []
     book.edit("echo $HEADWAY_UNIT", "echo the $HEADWAY_UNIT")
@@ -892,7 +892,7 @@ def test_what_commands_made_before_their_unit_counted_is_reused_for_their_own_un
         "      w: {run: 'echo $HEADWAY_UNIT {vars.v}'}\n      x: {run: 'echo x > {output}', outputs: {o: '{unit}.x'}}\n"
     )
     with monkeypatch.context() as earlier:
-        earlier.setattr("headway.engine.judge.recipe_digest", partial(recipe_digest, names_itself=False))
+        earlier.setattr("headway.engine.digests.recipe_digest", partial(recipe_digest, names_itself=False))
         for value in ("1", "2"):
             assert "a/w" in book.go("--set", f"v={value}")["made"]
     back = book.go("--set", "v=1")

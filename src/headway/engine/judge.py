@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headway.core.fingerprint import (
-    RUN_AS,
-    NotEncodable,
     content_digest,
     content_of,
-    digest,
-    recipe_digest,
     reuse_key,
-    spec_digest,
 )
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
@@ -26,14 +21,15 @@ from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made, last_whole, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
-from headway.engine.code import READS_VARS, Code, function_of
+from headway.engine.code import Code
+from headway.engine.digests import Digests
 from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.precedents import Earlier, Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
 from headway.engine.stages import Stages
 from headway.engine.templates import Templates
-from headway.errors import HeadwayError, UsageError
+from headway.errors import HeadwayError
 from headway.files.observe import ABSENT, EMPTY_TREE, Seen
 from headway.files.outputs import Outputs
 
@@ -81,18 +77,14 @@ class Judge:
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
         self.templates = Templates(root, self.files)
-        self._environ = environ
         self._formerly = formerly
         self.functions = functions or {}
-        self._codes: dict[Callable[..., Any], str] = {}
-        self._once: dict[Callable[..., Any], tuple[str, str]] = {}
-        self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
-        self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
         self._boot = boot
         self._unfinished = unfinished(state, boot)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest_key: tuple[Fingerprint, str] | None = None
         self._at_paths: dict[str, Seen] = {}
+        self.digests = Digests(self, environ)
         self.stages = Stages(self)
         self.standing: Standing | None = None
         self.order: list[str] = []
@@ -112,7 +104,7 @@ class Judge:
         self.follow(state)
         self.files.forget_all()
         self.code = Code(self.code.root)
-        self._codes, self._once, self._recipes = {}, {}, {}
+        self.digests.look_again()
         self.stages.forget()
         self.problems.clear()
         self._unfinished = unfinished(state, self._boot)
@@ -133,8 +125,9 @@ class Judge:
             self.stages.forget()
         self.files.add_made(path for spec in added for path in (*spec.produces, *spec.modifies))
         for artifact_id in removed:
-            for table in (self.reasons, self.now, self._sources, self._specs, self._recipes, self.problems):
+            for table in (self.reasons, self.now, self._sources, self.problems):
                 table.pop(artifact_id, None)
+            self.digests.forget(artifact_id)
         for spec in added:
             self.again(spec.id)
         gone = {*removed, *(spec.id for spec in added)}
@@ -292,7 +285,7 @@ class Judge:
         earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
         now = self.fingerprint(artifact_id)
         reason = judge(
-            self._as_told_now(spec, done, now),
+            self.digests.as_told_now(spec, done, now),
             state.failed.get(artifact_id),
             now,
             stale=[r for r in earlier if not self._is_known(r)],
@@ -357,7 +350,7 @@ class Judge:
         found = self.precedents.earlier(self.key(artifact_id) if fp is None else reuse_key(fp))
         if found or not (spec.run and spec.phase) or artifact_id in self.problems:
             return found
-        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self._told_formerly(spec)))
+        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)))
         return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
 
     def sources_of(self, artifact_id: str) -> list[str]:
@@ -369,14 +362,14 @@ class Judge:
         """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
         state = self.state
         spec, done = state.artifacts[artifact_id], last_made(state, artifact_id)
-        recipe = self._recipe(spec)
+        recipe = self.digests.recipe(spec)
         wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
         sources = (
             self.files.of(spec, state.settings.vars, wrote) if spec.sources or not spec.make or spec.verify else []
         )
         self._sources[artifact_id] = sources
         self.now[artifact_id] = found = Fingerprint(
-            spec=self._spec(spec),
+            spec=self.digests.spec(spec),
             recipe=recipe,
             inputs=self._inputs(spec.requires) if spec.requires else {},
             sources={path: self.files.look(path) for path in sources} if sources else {},
@@ -455,97 +448,6 @@ class Judge:
                 if found is not None and found.problem:
                     return found
         return None
-
-    # Recipes.
-
-    def _spec(self, spec: ArtifactSpec) -> str:
-        known = self._specs.get(spec.id)
-        if known is None or (known[0] is not spec and known[0] != spec):
-            known = self._specs[spec.id] = spec, spec_digest(spec)
-        return known[1]
-
-    def _recipe(self, spec: ArtifactSpec) -> str:
-        known = self._recipes.get(spec.id)
-        if known is None or (known[0] is not spec and known[0] != spec):
-            known = self._recipes[spec.id] = spec, self._digest_recipe(spec)
-        return known[1]
-
-    def _digest_recipe(self, spec: ArtifactSpec) -> str:
-        """A recipe that cannot be read is its artifact's problem, and no other's."""
-        if spec.make.startswith("live:") and not spec.version and function_of(self.functions, spec) is None:
-            done = self.known(spec.id)
-            return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
-        settings, env = self.state.settings, self._env(spec)
-        try:
-            code = self._code(spec) if spec.make and not spec.version else ""
-            reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
-        except NotEncodable as error:
-            self.problems[spec.id] = UsageError(
-                f"The arguments of {spec.id} cannot be compared",
-                facts={"reason": error},
-                hint="pass plain values (text, numbers, lists, dataclasses), or a path that the function opens",
-                code="recipe.args",
-            )
-        except UsageError as error:
-            self.problems[spec.id] = error
-        return "unknown"
-
-    def _as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
-        """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
-        if done.fp.recipe == now.recipe or done.fp.recipe != self._told_formerly(spec, done.at):
-            return done
-        return replace(done, fp=replace(done.fp, recipe=now.recipe))
-
-    def _told_formerly(self, spec: ArtifactSpec, since: str = "") -> str:
-        """A recipe as it was told before: of a command, when it did not count what the command is for; of a function,
-        when a plan's own file that Headway ran had a name of its own."""
-        settings, env = self.state.settings, self._env(spec)
-        if spec.run:
-            return recipe_digest(spec, settings, code="", env=env, names_itself=False)
-        function = function_of(self.functions, spec) if self.functions else None
-        if function is None or spec.id in self.problems:
-            return ""
-        named, code = self._as_once_named(spec, function, since)
-        reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-        return recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars)
-
-    def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
-        """The variables of the environment that count for a recipe."""
-        names, look = (*self.state.settings.env, *spec.env), self._environ.get
-        return {name: look(name) for name in names} if names else {}
-
-    def _code(self, spec: ArtifactSpec) -> str:
-        function = function_of(self.functions, spec) if self.functions else None
-        if function is None:
-            return self.code.of_reference(spec.make)
-        known = self._codes.get(function)
-        if known is None:
-            from headway.engine.live import of_function
-
-            known = self._codes[function] = of_function(self.code, function)
-        return known
-
-    def _as_once_named(self, spec: ArtifactSpec, function: Callable[..., Any], since: str) -> tuple[ArtifactSpec, str]:
-        """Arguments and code as they were told when the file of a plan that Headway ran had a name of its own."""
-        from datetime import datetime
-
-        from headway.engine.live import as_once_named, was_touched
-
-        args = {
-            name: {"digest": digest(value, ran_as=RUN_AS)}
-            for name, value in getattr(function, "given", {}).items()
-            if isinstance(told := spec.args.get(name), dict) and told.keys() == {"digest"}
-        }
-        named = replace(spec, args={**spec.args, **args}) if args else spec
-        if spec.version:
-            return named, ""
-        if function not in self._once:
-            self._once[function] = as_once_named(self.code, function)
-        code, file = self._once[function]
-        if file and was_touched(file, datetime.fromisoformat(since).timestamp()):
-            code = ""
-        return named, code
 
     # Outputs.
 

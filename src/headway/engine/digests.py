@@ -1,0 +1,132 @@
+"""What is asked for and how it is made, as digests: taken once, and as they were told before, too.
+
+Looks at code and at the environment; lets core/fingerprint.py put the digests together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from headway.core.fingerprint import RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Completion, Fingerprint
+from headway.engine.code import READS_VARS, function_of
+from headway.errors import UsageError
+
+if TYPE_CHECKING:
+    from headway.engine.judge import Judge
+
+
+class Digests:
+    """The specs and recipes of the artifacts that a judge judges."""
+
+    def __init__(self, judge: Judge, environ: Mapping[str, str]) -> None:
+        self._judge = judge
+        self._environ = environ
+        self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
+        self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
+        self._codes: dict[Callable[..., Any], str] = {}
+        self._once: dict[Callable[..., Any], tuple[str, str]] = {}
+
+    def look_again(self) -> None:
+        """Code may have changed; what a plan says of itself has not."""
+        self._codes, self._once, self._recipes = {}, {}, {}
+
+    def forget(self, artifact_id: str) -> None:
+        """It is not in the plan any more."""
+        self._specs.pop(artifact_id, None)
+        self._recipes.pop(artifact_id, None)
+
+    def spec(self, spec: ArtifactSpec) -> str:
+        """What is asked for."""
+        known = self._specs.get(spec.id)
+        if known is None or (known[0] is not spec and known[0] != spec):
+            known = self._specs[spec.id] = spec, spec_digest(spec)
+        return known[1]
+
+    def recipe(self, spec: ArtifactSpec) -> str:
+        """How it is made, as it is told today."""
+        known = self._recipes.get(spec.id)
+        if known is None or (known[0] is not spec and known[0] != spec):
+            known = self._recipes[spec.id] = spec, self._digest_recipe(spec)
+        return known[1]
+
+    def _digest_recipe(self, spec: ArtifactSpec) -> str:
+        """A recipe that cannot be read is its artifact's problem, and no other's."""
+        if spec.make.startswith("live:") and not spec.version and function_of(self._judge.functions, spec) is None:
+            done = self._judge.known(spec.id)
+            return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
+        settings, env = self._judge.state.settings, self._env(spec)
+        try:
+            code = self._code(spec) if spec.make and not spec.version else ""
+            reads_vars = bool(spec.version) or code.endswith(READS_VARS)
+            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
+        except NotEncodable as error:
+            self._judge.problems[spec.id] = UsageError(
+                f"The arguments of {spec.id} cannot be compared",
+                facts={"reason": error},
+                hint="pass plain values (text, numbers, lists, dataclasses), or a path that the function opens",
+                code="recipe.args",
+            )
+        except UsageError as error:
+            self._judge.problems[spec.id] = error
+        return "unknown"
+
+    def as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
+        """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
+        if done.fp.recipe == now.recipe or done.fp.recipe != self.told_formerly(spec, done.at):
+            return done
+        return replace(done, fp=replace(done.fp, recipe=now.recipe))
+
+    def told_formerly(self, spec: ArtifactSpec, since: str = "") -> str:
+        """A recipe as it was told before: of a command, when it did not count what the command is for; of a function,
+        when a plan's own file that Headway ran had a name of its own."""
+        settings, env = self._judge.state.settings, self._env(spec)
+        if spec.run:
+            return recipe_digest(spec, settings, code="", env=env, names_itself=False)
+        function = function_of(self._judge.functions, spec) if self._judge.functions else None
+        if function is None or spec.id in self._judge.problems:
+            return ""
+        named, code = self._as_once_named(spec, function, since)
+        reads_vars = bool(spec.version) or code.endswith(READS_VARS)
+        return recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars)
+
+    def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
+        """The variables of the environment that count for a recipe."""
+        names, look = (*self._judge.state.settings.env, *spec.env), self._environ.get
+        return {name: look(name) for name in names} if names else {}
+
+    def _code(self, spec: ArtifactSpec) -> str:
+        function = function_of(self._judge.functions, spec) if self._judge.functions else None
+        if function is None:
+            return self._judge.code.of_reference(spec.make)
+        known = self._codes.get(function)
+        if known is None:
+            from headway.engine.live import of_function
+
+            known = self._codes[function] = of_function(self._judge.code, function)
+        return known
+
+    def _as_once_named(self, spec: ArtifactSpec, function: Callable[..., Any], since: str) -> tuple[ArtifactSpec, str]:
+        """Arguments and code as they were told when the file of a plan that Headway ran had a name of its own."""
+        from datetime import datetime
+
+        from headway.engine.live import as_once_named, was_touched
+
+        args = {
+            name: {"digest": digest(value, ran_as=RUN_AS)}
+            for name, value in getattr(function, "given", {}).items()
+            if isinstance(told := spec.args.get(name), dict) and told.keys() == {"digest"}
+        }
+        named = replace(spec, args={**spec.args, **args}) if args else spec
+        if spec.version:
+            return named, ""
+        if function not in self._once:
+            self._once[function] = as_once_named(self._judge.code, function)
+        code, file = self._once[function]
+        if file and was_touched(file, datetime.fromisoformat(since).timestamp()):
+            code = ""
+        return named, code
