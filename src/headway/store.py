@@ -203,10 +203,16 @@ class PlanFolder:
     # Writing.
 
     @contextmanager
-    def writing(self, *, show: bool = True, known: SavedExecution | None = None) -> Iterator[Writer]:
+    def writing(
+        self,
+        *,
+        show: bool = True,
+        known: SavedExecution | None = None,
+        hear: Callable[[Sequence[Record]], None] | None = None,
+    ) -> Iterator[Writer]:
         """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
 
-        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more.
+        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more. `hear` is told of events.
         """
         seen: set[str] = set()
 
@@ -214,6 +220,8 @@ class PlanFolder:
             if not seen and records and self._watcher is not None:
                 self._watcher.began(self.plan_id)
             seen.update(record.event.type for record in records)
+            if hear is not None:
+                hear(records)
             if state.units:
                 self._since = self._since or records[0].seq
                 self._units.update(phases.touched(state, records))

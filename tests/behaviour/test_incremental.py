@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from headway.core.commands import ResetPlan, SkipArtifacts
 from headway.engine.recipes.function import Context
-from tests.bench import Bench, Recipe
+from tests.bench import Bench, Recipe, joined
 
 CHAIN = [f"n{number:02}" for number in range(20)]
 
@@ -338,6 +339,57 @@ def test_another_plan_of_the_project_is_a_source_of_reuse(bench: Bench) -> None:
     ran = bench.run(plan="two")
     assert ran.log == ["reused a", "reused b"]
     assert ran.notes["a"].endswith("of one")
+
+
+def indexed(bench: Bench) -> dict[str, list[Any]]:
+    """What the cache knows of the ledgers."""
+    db = sqlite3.connect(bench.path(".headway/cache.sqlite"))
+    found = {name: db.execute(f"SELECT * FROM {name} ORDER BY 1, 2, 3").fetchall() for name in ("made", "ledgers")}
+    found["named"] = db.execute("SELECT * FROM named ORDER BY 1, 2").fetchall()
+    db.close()
+    return found
+
+
+def ask(bench: Bench) -> None:
+    """Bring the index up to date."""
+    bench.session.judge("plan", functions=bench.functions(), writable=True).judge.precedents.any()
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_what_a_run_makes_it_indexes_itself(bench: Bench, others: bool) -> None:
+    """The next one finds the same as if it had read all ledgers from their first lines, whoever else wrote to them."""
+
+    def make(ctx: Context) -> str:
+        if others:
+            bench.edit("z", f"by hand, beside {joined(ctx)}")
+            bench.accept("z")
+        return joined(ctx)
+
+    bench.plan("a -> b -> c", a={"sources": ["src.txt"]}, z={})
+    bench.makes("b", make)
+    for count, text in enumerate("123", 1):
+        bench.write("src.txt", text)
+        bench.run()
+        if not others:
+            assert indexed(bench)["ledgers"] == [("plan", *bench.events()[-1].position)], "nothing is left to read"
+        ask(bench)
+        known = indexed(bench)
+        bench.delete(".headway/cache.sqlite")
+        ask(bench)
+        assert indexed(bench) == known
+        assert len(known["made"]) == 3 * count + 1
+        assert len(known["named"]) == (3 + others) * count + 1
+
+
+def test_whoever_did_not_hear_all_reads_the_ledger(bench: Bench) -> None:
+    """Events that do not follow on what was heard before say that there were others."""
+    bench.plan("a -> b")
+    precedents = bench.session.judge("plan", functions=bench.functions(), writable=True).judge.precedents
+    assert not precedents.any()
+    bench.run()
+    precedents.hear("plan", bench.events("artifact_completed")[-1:])
+    assert precedents.names(bench.state().completed["a"].outputs[0].digest)
+    assert precedents.any()
 
 
 def test_a_plan_that_was_deleted_is_no_source_of_reuse(bench: Bench) -> None:

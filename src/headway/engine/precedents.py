@@ -1,16 +1,17 @@
 """What the project's ledgers name: earlier completions that can be reused, and bytes that are no edits.
 
-An index of the ledgers in cache.sqlite, brought up to date when it is first asked. Where the cache cannot be written,
-the same is kept in memory. What a reset withdrew is not reused, and what a deleted ledger named is not named any more.
+An index of the ledgers in cache.sqlite, brought up to date when it is first asked; a run tells it what it records, so
+that the next one need not read it all again. Where the cache cannot be written, the same is kept in memory. What a
+reset withdrew is not reused, and what a deleted ledger named is not named any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from headway.core import events as ev
-from headway.core.codec import decode_state
+from headway.core.codec import START, decode_state
 from headway.core.fingerprint import reuse_key
 from headway.core.state import Completion, Fingerprint, Output
 from headway.errors import HeadwayError
@@ -42,6 +43,31 @@ class Earlier(NamedTuple):
     stdout: str = ""
 
 
+class _Gained:
+    """What the events of a ledger say that come after those which are indexed."""
+
+    __slots__ = ("last", "made", "named", "withdraw")
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, int, str]] = []
+        self.named: set[str] = set()
+        self.withdraw = False
+        self.last: ev.Record | None = None
+
+    def take(self, plan: str, record: ev.Record) -> None:
+        self.last, event = record, record.event
+        if isinstance(event, ev.ArtifactCompleted):
+            if _may_be_reused(event):
+                self.made.append((reuse_key(event.fp), record.seq, event.id))
+        elif isinstance(event, ev.PlanReset):
+            gone = set(event.ids)
+            self.made = [entry for entry in self.made if gone and entry[2] not in gone]
+            self.withdraw = self.withdraw or not gone
+        else:
+            self.made += ((reuse_key(done.fp), record.seq, done.id) for done in _completions(plan, record))
+        self.named.update(named_by(record))
+
+
 class Precedents:
     """The completions and digests of all ledgers of a project."""
 
@@ -55,6 +81,9 @@ class Precedents:
         self._any = False
         self._asked = 0
         self._keys: set[str] | None = None
+        self._ends: dict[str, str] = {}
+        """By plan: the hash of the newest event of its ledger that was taken in."""
+        self._heard: dict[str, _Gained] = {}
 
     def look_again(self) -> None:
         """Others may have gone on: their ledgers are read on when they are next asked about."""
@@ -63,7 +92,8 @@ class Precedents:
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
         self._learn()
-        return digest in self._named or self._cache.is_named(digest)
+        heard = any(digest in gained.named for gained in self._heard.values())
+        return heard or digest in self._named or self._cache.is_named(digest)
 
     def any(self) -> bool:
         """Whether anything was ever completed before this run."""
@@ -86,10 +116,24 @@ class Precedents:
             self._keys = self._cache.keys()
         return self._keys is None or key in self._keys or key in self._made
 
-    def add(self, records: Iterable[ev.Record]) -> None:
-        """Take in the bytes that events of this run name, so that they count at once."""
+    def hear(self, plan: str, records: Sequence[ev.Record]) -> None:
+        """Take in what was recorded just now, so that the bytes it names count at once."""
+        if self._ends.get(plan) != records[0].prev:  # nobody has asked yet, or others came first: the ledger knows
+            self.look_again()
+            return
+        gained = self._heard.setdefault(plan, _Gained())
         for record in records:
-            self._named.update(named_by(record))
+            if isinstance(record.event, ev.PlanReset):
+                self.look_again()
+                return
+            gained.take(plan, record)
+            self._ends[plan] = record.hash
+
+    def settle(self) -> None:
+        """Keep what was heard for those who come after."""
+        for plan, gained in self._heard.items():
+            self._keep(plan, gained)
+        self._heard = {}
 
     def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
         try:
@@ -101,6 +145,7 @@ class Precedents:
     def _learn(self) -> None:
         if self._current:
             return
+        self.settle()
         self._current = True
         self._asked, self._keys = 0, None
         indexed = self._cache.indexed()
@@ -117,6 +162,7 @@ class Precedents:
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
         folder = self._store.folder(plan)
+        self._ends[plan] = known[1] if known is not None else START
         records = folder.history(known[0] if known is not None else 1, about=TELLING)
         if known is not None:
             if folder.ledger().ends_with(known[1]):  # most have gained nothing: a look each, however many there are
@@ -125,32 +171,24 @@ class Precedents:
             if there is None or there.hash != known[1]:
                 self._index_anew(plan)
                 return
-        made: list[tuple[str, int, str]] = []
-        named: set[str] = set()
-        withdraw = False
-        last: ev.Record | None = None
-        for last in records:
-            event = last.event
-            if isinstance(event, ev.ArtifactCompleted):
-                if _may_be_reused(event):
-                    made.append((reuse_key(event.fp), last.seq, event.id))
-            elif isinstance(event, ev.PlanReset):
-                if event.ids and known is not None:  # which of those that are known were theirs, only the ledger says
-                    self._index_anew(plan)
-                    return
-                gone = set(event.ids)
-                made = [entry for entry in made if gone and entry[2] not in gone]
-                withdraw = withdraw or not gone
-            else:
-                made += ((reuse_key(done.fp), last.seq, done.id) for done in _completions(plan, last))
-            named.update(named_by(last))
-        if last is None:
-            return
-        if self._writable:
-            self._cache.index(plan, last.position, [(key, seq) for key, seq, _ in made], named, withdraw=withdraw)
-        self._named |= named
-        for key, seq, _ in made:
+        gained = _Gained()
+        for record in records:
+            if isinstance(record.event, ev.PlanReset) and record.event.ids and known is not None:
+                self._index_anew(plan)  # which of those that are known were theirs, only the ledger says
+                return
+            gained.take(plan, record)
+        self._keep(plan, gained)
+        for key, seq, _ in gained.made:
             self._made.setdefault(key, []).append((seq, plan))
+
+    def _keep(self, plan: str, gained: _Gained) -> None:
+        if gained.last is None:
+            return
+        self._ends[plan] = gained.last.hash
+        if self._writable:
+            made = [(key, seq) for key, seq, _ in gained.made]
+            self._cache.index(plan, gained.last.position, made, gained.named, withdraw=gained.withdraw)
+        self._named |= gained.named
 
     def _index_anew(self, plan: str) -> None:
         if self._writable:

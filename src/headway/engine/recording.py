@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from headway.core import commands as cmd
 from headway.core.events import Record
 from headway.core.state import State, Step
-from headway.engine.precedents import Precedents
 from headway.ledger.writer import Outcome, Writer
 
 
 class Recorder:
     """Has commands carried out in the name of whoever runs the plan."""
 
-    def __init__(self, writer: Writer, precedents: Precedents, by: str) -> None:
+    def __init__(self, writer: Writer, by: str) -> None:
         self._writer = writer
-        self._precedents = precedents
         self._by = by
 
     @property
@@ -26,17 +24,11 @@ class Recorder:
 
     def __call__(self, command: cmd.Command, wait: bool = False) -> list[Record]:
         """What a command causes. With `wait`, it is on disk on return."""
-        records = self._writer.execute(command, by=self._by, wait=wait)
-        self.learn(records)
-        return records
+        return self._writer.execute(command, by=self._by, wait=wait)
 
     def all(self, commands: Sequence[cmd.Command], wait: bool) -> list[Outcome]:
         """What many commands cause, in one write: for each its events, or why it was refused."""
         return self._writer.execute_all(commands, by=self._by, wait=wait)
-
-    def learn(self, records: Iterable[Record]) -> None:
-        """Bytes that these events name count as known from now on."""
-        self._precedents.add(records)
 
     def step(self, artifact_id: str, token: int, name: str, step: Step) -> None:
         """A durable part of an attempt: it is on disk on return. Safe in any thread."""

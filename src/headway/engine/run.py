@@ -91,7 +91,7 @@ class Run:
         boot: str = "",
     ) -> None:
         self._judge = judge
-        self._record = Recorder(writer, judge.precedents, by)
+        self._record = Recorder(writer, by)
         self._root = root
         self._id = run_id
         self._width = jobs
@@ -464,7 +464,6 @@ class Run:
             elif isinstance(answer, HeadwayError):
                 raise answer
             else:
-                self._record.learn(answer)
                 go_on()
 
     def _taken(self, outcome: Outcome) -> Taken:

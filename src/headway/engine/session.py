@@ -12,6 +12,7 @@ import msgspec
 
 from headway.calm import calmly
 from headway.core.commands import ExpandUnits
+from headway.core.events import Record
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import unfinished
@@ -352,7 +353,11 @@ class Session:
 
     def _run_locked(self, folder: PlanFolder, judged: Judged, call: Call, lock: FileLock) -> RunResult:
         before = judged.execution.position
-        with folder.writing(known=judged.saved or judged.execution) as writer:
+
+        def hear(records: Sequence[Record]) -> None:
+            judged.judge.precedents.hear(folder.plan_id, records)
+
+        with folder.writing(known=judged.saved or judged.execution, hear=hear) as writer:
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             as_judged = writer.position == before
@@ -397,6 +402,7 @@ class Session:
             position = writer.position
             if state.settings.notify:
                 result.ended = writer.state
+        judge.precedents.settle()
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
@@ -449,8 +455,8 @@ class Session:
             return []
         if not wanted:
             raise UsageError("Say what to accept", hint="headway accept ID…, or --all", code="accept.what")
-        folder = self.store.folder(plan_id)
-        with folder.writing() as writer:
+        folder, precedents = self.store.folder(plan_id), judged.judge.precedents
+        with folder.writing(hear=lambda records: precedents.hear(plan_id, records)) as writer:
             for command in self._growth(judged.judge.outputs).due(writer.refresh() or state):
                 writer.execute(command, by=self.by)  # units that no run has come to yet
             judged.judge.follow(writer.state or state)

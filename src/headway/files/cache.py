@@ -97,8 +97,9 @@ class Cache:
         ]
 
     def keys(self) -> set[str]:
-        """The keys of all earlier completions."""
-        return {key for (key,) in self._rows("SELECT DISTINCT key FROM made")}
+        """The keys of all earlier completions: as one text, for a row each takes three times as long."""
+        ((keys,),) = self._rows("SELECT group_concat(key, ' ') FROM made") or [("",)]
+        return set((keys or "").split())
 
     def any_made(self) -> bool:
         """Whether there is any earlier completion."""
