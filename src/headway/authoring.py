@@ -484,6 +484,7 @@ def load_plan(reference: str, root: str) -> Plan:
     import sys
 
     from headway.core.fingerprint import RUN_AS
+    from headway.engine import loaded
 
     path, _, wanted = reference.partition(":")
     full = os.path.abspath(path)
@@ -493,7 +494,9 @@ def load_plan(reference: str, root: str) -> Plan:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        with reading(path):
+        with reading(path), loaded.noting(root):
+            loaded.forget_changed(root)
+            loaded.note(os.path.realpath(full), full)
             found = runpy.run_path(full, run_name=RUN_AS)
     except HeadwayError:
         raise

@@ -85,7 +85,10 @@ class Code:
         """The files that the code of a name was found in."""
 
         self.loaded: dict[str, bool] = {}
-        """Files that may have changed since they were loaded: whether what was loaded is what they hold."""
+        """Whether what this process has loaded from a file is what was read of it here."""
+
+        self.outdated: set[str] = set()
+        """Files that something else was loaded from: what runs is not what they hold."""
 
         self._found: dict[tuple[str, str], list[str]] = {}
 

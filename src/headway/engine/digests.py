@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
+from headway.core.fingerprint import MOVED, RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint
 from headway.engine.code import READS_VARS, function_of
@@ -30,10 +30,11 @@ class Digests:
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
         self._codes: dict[Callable[..., Any], str] = {}
         self._once: dict[Callable[..., Any], tuple[str, str]] = {}
+        self._loaded: dict[str, bool] = {}
 
     def look_again(self) -> None:
         """Code may have changed; what a plan says of itself has not."""
-        self._codes, self._once, self._recipes = {}, {}, {}
+        self._codes, self._once, self._recipes, self._loaded = {}, {}, {}, {}
 
     def forget(self, artifact_id: str) -> None:
         """It is not in the plan any more."""
@@ -75,6 +76,24 @@ class Digests:
             self._judge.problems[spec.id] = error
         return "unknown"
 
+    def as_loaded(self, spec: ArtifactSpec, fp: Fingerprint) -> Fingerprint:
+        """What an artifact is made from by a function that was just loaded; marked, if it counts by other code.
+
+        Then a file was edited between the two, and whatever it holds from now on, it is not known what has run.
+        """
+        if spec.version or function_of(self._judge.functions, spec) is not None:
+            return fp
+        known = self._loaded.get(spec.make)
+        if known is None:
+            from headway.engine.live import is_loaded
+
+            module, _, name = spec.make.partition(":")
+            code = self._judge.code
+            path = code.find(module)
+            known = path is None or is_loaded(code, path, name.split(".", maxsplit=1)[0])
+            self._loaded[spec.make] = known
+        return fp if known else replace(fp, recipe=MOVED)
+
     def as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
         """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
         if done.fp.recipe == now.recipe or done.fp.recipe != self.told_formerly(spec, done.at):
@@ -114,7 +133,8 @@ class Digests:
         """Arguments and code as they were told when the file of a plan that Headway ran had a name of its own."""
         from datetime import datetime
 
-        from headway.engine.live import as_once_named, was_touched
+        from headway.engine.live import as_once_named
+        from headway.engine.loaded import was_touched
 
         args = {
             name: {"digest": digest(value, ran_as=RUN_AS)}

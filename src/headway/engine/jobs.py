@@ -67,6 +67,9 @@ class Jobs(Surroundings):
             pipeline = state.settings.pipeline(spec.pipeline)
             named = pipeline.state if pipeline is not None else ""
             shared_file = named if named in spec.reads or named in spec.modifies else ""
+        function = self._function(spec) if spec.make and fp is not None else None
+        if function is not None and fp is not None:
+            fp = self._judge.digests.as_loaded(spec, fp)
         return Job(
             spec=spec,
             root=self._workshop.root,
@@ -75,7 +78,7 @@ class Jobs(Surroundings):
             variables=state.settings.vars,
             around=self,
             timeout=spec.timeout or state.settings.timeout,
-            function=self._function(spec) if spec.make and fp is not None else None,
+            function=function,
             fp=fp,
             effect_key=self._effect_key(spec) if spec.effects else "",
             state=shared_file,

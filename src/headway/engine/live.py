@@ -14,7 +14,6 @@ import inspect
 import os
 import sys
 import textwrap
-import time
 import types
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from typing import Any
 
 from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
 from headway.engine.code import Code, digest_of, is_defined_once, names_used, registers
+from headway.engine.loaded import Note, notes, times_of, was_touched
 from headway.errors import UsageError
 
 DEPTH = 40
@@ -42,6 +42,14 @@ def as_once_named(code: Code, function: Any) -> tuple[str, str]:
     return found, walk.ran if walk.blind else ""
 
 
+def is_loaded(code: Code, path: str, name: str) -> bool:
+    """Whether what this process has loaded, as of now, is what the digest of a name was taken of."""
+    walk = _Walk(code)
+    outdated = [file for file in code.reached.get((path, name), {path}) if not walk.holds(file)]
+    code.outdated.update(outdated)
+    return not outdated
+
+
 def _digest(walk: _Walk, function: Any) -> str:
     plain = inspect.unwrap(function)
     return walk.in_file(plain) or digest_of(walk.of(plain, 0))
@@ -56,6 +64,7 @@ class _Walk:
         self.ran = ""
         self.blind = False
         self.seen: dict[int, tuple[int, Any]] = {}
+        self.loadings: dict[str, list[Note]] | None = None
 
     def in_file(self, function: Any) -> str:
         """The digest of a function by its project file; "" if that does not tell which function it is."""
@@ -69,28 +78,33 @@ class _Walk:
             once = is_defined_once(path, function.__qualname__)
         except (UsageError, OSError):
             return ""
-        reached = self.code.reached.get((path, function.__qualname__.split(".", maxsplit=1)[0]), {path})
-        if not all(self._is_loaded(file, function.__globals__ if file == path else None) for file in reached):
+        if not self._are_loaded(path, function.__qualname__.split(".", maxsplit=1)[0], function):
             return ""
         return found if once else digest_of(f"{found}\n{self.of_code(function, 0)}")
 
-    def _is_loaded(self, path: str, scope: dict[str, Any] | None) -> bool:
-        """Whether the functions and plain constants that were loaded from a file are those that it holds now."""
-        if not was_touched(path):
-            return True
-        if path not in self.code.loaded:
-            self.code.loaded[path] = self._compare(path, scope)
-        return self.code.loaded[path]
+    def _are_loaded(self, path: str, name: str, function: Any = None) -> bool:
+        """Whether all files that the code of a name was found in hold what was loaded from them."""
+        reached = self.code.reached.get((path, name), {path})
+        scope = function.__globals__ if function is not None else None
+        return all(self._is_loaded(file, scope if file == path else None) for file in reached)
 
-    @staticmethod
-    def _compare(path: str, scope: dict[str, Any] | None) -> bool:
-        if scope is None:
-            modules = (getattr(m, "__dict__", {}) for m in list(sys.modules.values()))
-            scope = next((names for names in modules if names.get("__file__") == path), {})
-        own = [code for code in _codes_in(scope) if os.path.realpath(code.co_filename) == path]
-        constants = _constants(path, *_times(path))
-        same = all(name not in scope or repr(scope[name]) == value for name, value in constants.items())
-        return same and {plain_code(code) for code in own} <= _compiled(path, *_times(path))
+    def _is_loaded(self, path: str, scope: dict[str, Any] | None) -> bool:
+        """Whether what was loaded from a file is what was read of it."""
+        known = self.code.loaded.get(path)
+        if known is None:
+            known = self.code.loaded[path] = self.holds(path, scope)
+            if not known:
+                self.code.outdated.add(path)
+        return known
+
+    def holds(self, path: str, scope: dict[str, Any] | None = None) -> bool:
+        """The same, looked at anew."""
+        if self.loadings is None:
+            self.loadings = notes(self.code.root)
+        found, text = self.loadings.get(os.path.realpath(path), []), self.code.files.get(path, "")
+        if found:
+            return all(note.digest == text and (note.sure or _compare(path, _names_of(note))) for note in found)
+        return scope is None or not was_touched(path) or _compare(path, scope)
 
     def of(self, value: Any, depth: int) -> str:
         """What stands for a value: the same in every process while nothing of it changes."""
@@ -100,8 +114,7 @@ class _Walk:
         if depth > DEPTH:
             return f"a {type(value).__qualname__}"
         if isinstance(value, types.ModuleType):
-            path = _file_of(value)
-            return self.code.of_module(path) if self.code.owns(path) else f"module {value.__name__}"
+            return self._of_module(value)
         if inspect.isfunction(value):
             self._note(value)
             return self.in_file(value) or self._once(value, depth, self.of_code)
@@ -115,6 +128,17 @@ class _Walk:
         if inspect.isbuiltin(value):
             return f"builtin {value.__module__}.{value.__qualname__}"
         return self._once(value, depth, self._of_value)
+
+    def _of_module(self, module: types.ModuleType) -> str:
+        """A module by its file; if that was edited since, by the functions and constants that were loaded from it."""
+        path = _file_of(module)
+        if not self.code.owns(path):
+            return f"module {module.__name__}"
+        found = self.code.of_module(path)
+        if self._are_loaded(path, "*"):
+            return found
+        reached = sorted(self.code.reached[path, "*"])
+        return f"module {module.__name__} as it was loaded: {[_in_memory(file) for file in reached]}"
 
     def _once(self, value: Any, depth: int, tell: Any) -> str:
         if not isinstance(value, (str, bytes, int, float, type(None))):
@@ -163,7 +187,9 @@ class _Walk:
         path = self._home(kind)
         if self.code.owns(path) and "<" not in kind.__qualname__:
             try:
-                return self.code.of_name(path, kind.__qualname__)
+                found = self.code.of_name(path, kind.__qualname__)
+                if self._are_loaded(path, kind.__qualname__.split(".", maxsplit=1)[0]):
+                    return found
             except UsageError:
                 pass
         parts = [self.of(base, depth + 1) for base in kind.__bases__]
@@ -179,7 +205,7 @@ class _Walk:
         names = _names(code)
         text = plain_code(code)
         file = os.path.realpath(code.co_filename)
-        outdated = os.path.isfile(file) and was_touched(file) and text not in _compiled(file, *_times(file))
+        outdated = os.path.isfile(file) and was_touched(file) and text not in _compiled(file, *times_of(file))
         if function.__name__ != "<lambda>" and not outdated:
             try:
                 tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -204,28 +230,32 @@ class _Walk:
         return "\n".join(parts)
 
 
-def _times(path: str) -> tuple[int, int, int]:
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size
+def _scopes(path: str) -> list[dict[str, Any]]:
+    """The modules that a file is loaded as."""
+    return [module.__dict__ for module in list(sys.modules.values()) if _file_of(module) == path]
 
 
-def was_touched(path: str, since: float | None = None) -> bool:
-    """Whether a file may have changed since then; or since this process began, and so since it was loaded."""
-    try:
-        return max(_times(path)[:2]) / 1e9 > (_began() - 2 if since is None else since)
-    except OSError:
-        return True
+def _names_of(note: Note) -> dict[str, Any]:
+    """What a file that was noted is loaded as."""
+    return next((scope for scope in _scopes(note.path) if scope.get("__spec__") is note.by), {})
 
 
-@functools.cache
-def _began() -> float:
-    """When this process began; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/stat", "rb") as file:
-            ticks = int(file.read().rpartition(b")")[2].split()[19])
-        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, AttributeError):
-        return 0.0
+def _in_memory(path: str) -> list[str]:
+    """What was loaded from a file, as far as that can be told: its functions, and values that have a form in text."""
+    plain = (str, bytes, int, float, bool, type(None))
+    found: set[str] = set()
+    for scope in _scopes(path):
+        found |= {plain_code(code) for code in _codes_in(scope)}
+        found |= {f"{k}={v!r}" for k, v in scope.items() if isinstance(v, plain) and not k.startswith("__")}
+    return sorted(found)
+
+
+def _compare(path: str, scope: Mapping[str, Any]) -> bool:
+    """Whether the functions and plain constants that were loaded from a file are those that it holds now."""
+    own = [code for code in _codes_in(scope) if os.path.realpath(code.co_filename) == path]
+    constants = _constants(path, *times_of(path))
+    same = all(name not in scope or repr(scope[name]) == value for name, value in constants.items())
+    return same and {plain_code(code) for code in own} <= _compiled(path, *times_of(path))
 
 
 @functools.lru_cache(maxsize=256)

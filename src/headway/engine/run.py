@@ -410,7 +410,7 @@ class Run:
             return None
         retry = spec.retry or self._record.state.settings.retry or ONCE
         light = self._workers.is_light(spec)
-        return Task(job, fp, retry, 0, self._loop, before, way.replaces, way.left, light)
+        return Task(job, job.fp or fp, retry, 0, self._loop, before, way.replaces, way.left, light)
 
     def _is_announced(self, task: Task) -> bool:
         """Whether it is on disk that the run may touch its paths: what stands there after a power cut is no edit."""

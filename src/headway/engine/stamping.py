@@ -243,7 +243,7 @@ def _all_is_well(judge: Judge) -> bool:
     unsure = any(state.artifacts[a].effects for a in state.uncertain if a in state.artifacts)
     quiet = not (state.claims or state.failed or state.skipped or state.made or unsure or is_open(state))
     ended = state.run is None or state.run.status == "completed"
-    return quiet and ended and all(reason.fresh for reason in judge.reasons.values())
+    return quiet and ended and not judge.code.outdated and all(reason.fresh for reason in judge.reasons.values())
 
 
 def _sources_changed(part: Part) -> bool:

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from headway.engine import loaded
 from headway.engine.imports import reading
 from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper
 from headway.engine.recipes.prints import kept_prints
@@ -33,7 +34,6 @@ TEXT = (str, bytes)
 """What most functions return, and what needs no further questions."""
 
 _loading = threading.Lock()
-_imported: dict[str, tuple[int, int]] = {}
 
 
 class Context:
@@ -172,9 +172,9 @@ class Context:
 def load_function(root: str, reference: str) -> Callable[..., Any]:
     """The function that `module:function` or `path/file.py:function` names, imported from the project."""
     module_name, _, qualname = reference.partition(":")
-    with _loading, _without_bytecode(), reading(module_name):
+    with _loading, _without_bytecode(), loaded.noting(root), reading(module_name):
         try:
-            _forget_changed(root)
+            loaded.forget_changed(root)
             module = _load(root, module_name)
             found: Any = module
             for part in qualname.split("."):
@@ -213,26 +213,6 @@ def _without_bytecode() -> Iterator[None]:
         sys.dont_write_bytecode = before
 
 
-def _forget_changed(root: str) -> None:
-    """Once a file of the project has changed, none of its modules is what it was: import them again."""
-    inside = (os.path.join(root, ""), os.path.join(os.path.realpath(root), ""))
-    found: dict[str, tuple[int, int]] = {}
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        own = file.startswith(inside) and file.endswith(".py") and "site-packages" not in file
-        if own and name.split(".", 1)[0] not in ("__main__", "headway"):
-            with suppress(OSError):
-                stat = os.stat(file)
-                found[name] = (stat.st_mtime_ns, stat.st_size)
-    if any(_imported.get(name, stat) != stat for name, stat in found.items()):
-        for name in found:
-            sys.modules.pop(name, None)
-            _imported.pop(name, None)
-        importlib.invalidate_caches()
-    else:
-        _imported.update(found)
-
-
 def _load(root: str, name: str) -> Any:
     if name.endswith(".py"):
         path = os.path.join(root, name)
@@ -241,6 +221,7 @@ def _load(root: str, name: str) -> Any:
             raise UsageError(f"{name} is not a Python file", hint="check make:", code="recipe.function")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
+        loaded.note(spec.name, path, spec)
         spec.loader.exec_module(module)
         return module
     for folder in (os.path.join(root, "src"), root):

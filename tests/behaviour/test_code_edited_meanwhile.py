@@ -1,0 +1,115 @@
+"""Code that is edited while a process lives: what counts is the code that ran, so what it made is still due."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workshop import Workshop
+
+HELPER = "def up(s):\n    return s.upper()\n"
+EDIT = "import pathlib\npathlib.Path('other.py').write_text('def up(s):\\n    return s.lower()\\n')\n"
+TASKS = f"import other\ndef edit():\n    exec({EDIT!r})\n    return 'x'\ndef main():\n    return other.up('Hello')\n"
+RUN = ("-m", "headway", "run", "--json")
+
+
+def start(root: Path, *words: str, text: str = "") -> str:
+    """A process of its own, which lives as long as its words say."""
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, cwd=root, input=text)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "other.py").write_text(HELPER)
+    return tmp_path
+
+
+@pytest.mark.parametrize("used_before", [False, True], ids=["used later", "used before, too"])
+def test_a_module_that_is_edited_during_a_run_is_not_taken_for_what_ran(project: Path, used_before: bool) -> None:
+    """Made by the new code at once, or by the next run; then there is nothing to do."""
+    text = TASKS.replace("    exec", "    other.up('x')\n    exec") if used_before else TASKS
+    (project / "tasks.py").write_text(text)
+    (project / "headway.yaml").write_text(
+        "goal: g\nartifacts:\n  edit: {produces: s.txt, make: 'tasks:edit'}\n"
+        "  main: {requires: [edit], produces: out.txt, make: 'tasks:main'}\n"
+    )
+    start(project, *RUN)
+    start(project, *RUN)
+    assert (project / "out.txt").read_text() == "hello"
+    assert '"made": []' in start(project, *RUN)
+
+
+@pytest.mark.parametrize("words", [("plan.py",), (*RUN, "--plan", "plan.py")], ids=["python", "headway"])
+def test_a_module_that_a_plan_in_python_has_loaded_may_be_edited_during_its_run(
+    project: Path, words: tuple[str, ...]
+) -> None:
+    """What the old code made is stale at once, whatever the stamp of the run could say."""
+    (project / "plan.py").write_text(
+        "from headway import Plan\n" + TASKS + "plan = Plan('Live', id='live')\n"
+        "plan.add('edit', make=edit, produces='s.txt')\n"
+        "plan.add('main', make=main, requires=['edit'], produces='out.txt')\n"
+        "if __name__ == '__main__':\n    plan.run()\n"
+    )
+    start(project, *words)
+    start(project, *words)
+    assert (project / "out.txt").read_text() == "hello"
+    assert '"made": []' in start(project, *RUN, "--plan", "plan.py")
+
+
+SESSION = f"""
+import importlib, os, other
+from headway import Plan
+plan = Plan('Live', id='live')
+def main():
+    return other.up('Hello')
+
+plan.add('main', make=main, produces='out.txt')
+plan.run().made
+exec({EDIT!r})
+print(plan.run().made and open('out.txt').read())
+print(plan.run().made)
+_ = importlib.reload(other)
+print(plan.run().made, open('out.txt').read())
+print(plan.run().made)
+"""
+
+
+def test_a_module_that_is_edited_in_a_session_counts_once_it_is_loaded_again(project: Path) -> None:
+    """Until then the code that is loaded runs; afterwards nothing that it made is taken for the new code's."""
+    lines = start(project, "-i", text=SESSION).splitlines()
+    assert lines[-3:] == ["[]", "['main'] hello", "[]"]
+
+
+def test_a_module_that_is_touched_during_a_run_is_what_it_was(project: Path) -> None:
+    """Only its content counts."""
+    (project / "tasks.py").write_text(TASKS.replace("lower", "upper"))
+    (project / "headway.yaml").write_text(
+        "goal: g\nartifacts:\n  edit: {produces: s.txt, make: 'tasks:edit'}\n"
+        "  main: {requires: [edit], produces: out.txt, make: 'tasks:main'}\n"
+    )
+    start(project, *RUN)
+    assert '"made": []' in start(project, *RUN)
+
+
+def test_a_process_that_stays_runs_the_newest_code_of_a_plan_in_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It loads what its files hold now, each time it is asked."""
+    shop = Workshop(tmp_path)
+    shop.file.unlink()
+    (tmp_path / "aside.py").write_text(HELPER)
+    (tmp_path / "plan.py").write_text(
+        "import aside\nfrom headway import Plan\nplan = Plan('Live', id='live')\n"
+        "plan.add('main', make=lambda: aside.up('Hello'), produces='out.txt')\n"
+    )
+    assert shop.run(capsys, "run", "--plan", str(tmp_path / "plan.py")).code == 0
+    (tmp_path / "aside.py").write_text(HELPER.replace("upper", "lower"))
+    for made in (["main"], []):
+        assert shop.run(capsys, "run", "--plan", str(tmp_path / "plan.py"), "--json").json["made"] == made
+    assert (tmp_path / "out.txt").read_text() == "hello"
