@@ -12,6 +12,7 @@ import pytest
 
 from headway.core import fingerprint
 from headway.engine import live
+from headway.engine.code import Code
 from tests.workshop import Workshop
 
 HELPER = "def helper():\n    return 'old'\n"
@@ -196,6 +197,66 @@ def test_what_a_plan_made_that_had_a_name_of_its_own_while_headway_ran_it_is_kep
     assert made() == []
     plan.write_text(RAN.replace('"old"', '"new"').replace("D(2)", "D(9)"))
     assert made() == ["closure", "method", "partial", "settled"]
+
+
+GROWS = """\
+import {} as h
+from headway import Plan
+
+plan = Plan("Grows", id="grows")
+
+def summarise(name: str) -> str:
+    return name
+
+for name in ("a", "b"):
+    plan.add(name, make=summarise, args={{"name": name}}, produces=f"out/{{name}}.txt")
+plan.add("by_module", make=lambda: h.helper())
+plan.add("by_reference", make="{}:reads")
+"""
+MORE = HELPER + "name = 'top'\ndef reads():\n    name = 1\n    return str(name)\n"
+
+
+class Grows:
+    """A plan in Python and the module that it uses, by a name that no other test has."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], module: str) -> None:
+        self.shop, self.plan, self.module, self.capsys = Workshop(root), root / "plan.py", root / f"{module}.py", capsys
+        self.shop.file.unlink()
+        self.plan.write_text(GROWS.format(module, module))
+        self.module.write_text(MORE)
+
+    def made(self) -> list[str]:
+        found: list[str] = self.shop.run(self.capsys, "run", "--plan", str(self.plan), "--json").json["made"]
+        return sorted(found)
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_a_plan_that_grows_by_a_loop_makes_only_what_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its variable is called like a parameter, and of a module only what is used counts."""
+    grows = Grows(tmp_path, capsys, "grown")
+    assert grows.made() == ["a", "b", "by_module", "by_reference"]
+    edit(grows.plan, '("a", "b")', '("a", "b", "c")')
+    edit(grows.module, "'top'", "'new'")
+    assert grows.made() == ["c"]
+    edit(grows.module, "'old'", "'new'")
+    assert grows.made() == ["by_module"]
+
+
+def test_what_was_made_when_names_alone_counted_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better way of telling code apart is no reason to make it again; an edit of what counted then still is."""
+    grows = Grows(tmp_path, capsys, "grown_before")
+    with monkeypatch.context() as earlier:
+        earlier.setattr("headway.engine.judge.Code", partial(Code, former=True))
+        assert grows.made() == ["a", "b", "by_module", "by_reference"]
+    edit(grows.plan, "plan = ", "# a comment\nplan = ")
+    assert grows.made() == []
+    edit(grows.module, "'top'", "'new'")
+    assert grows.made() == ["by_module", "by_reference"]
 
 
 def run(root: Path, *words: str) -> str:

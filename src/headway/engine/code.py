@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from headway.core.plan import ArtifactSpec
@@ -74,8 +75,10 @@ class Module:
 class Code:
     """Digests of the code of functions in one project, each file read once."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, former: bool = False) -> None:
+        """`former`: whatever is called as something that a module has counts, as it did once."""
         self.root = os.path.realpath(root)
+        self.former = former
         self.files: dict[str, str] = {}
         self.absent: set[str] = set()
         self._modules: dict[str, Module | None] = {}
@@ -91,6 +94,21 @@ class Code:
         """Files that something else was loaded from: what runs is not what they hold."""
 
         self._found: dict[tuple[str, str], list[str]] = {}
+        self._formerly: Code | None = None
+
+    @property
+    def formerly(self) -> Code:
+        """The same files, by the rule by which digests were taken once."""
+        if self._formerly is None:
+            found = self._formerly = Code(self.root, former=True)
+            found.files, found.absent, found._modules, found._found = (
+                self.files,
+                self.absent,
+                self._modules,
+                self._found,
+            )
+            found.loaded, found.outdated = self.loaded, self.outdated
+        return self._formerly
 
     def of_reference(self, reference: str) -> str:
         """The digest of `module:function` or `path/file.py:function`."""
@@ -180,11 +198,15 @@ class Code:
             else:
                 nodes = module.names.get(what, [])
                 pieces += [f"{what}:{ast.dump(node)}" for node in nodes]
-                used = {n for node in nodes for n in names_used(node)}
+                used = {n for node in nodes for n in self.names_in(node)}
                 used |= {(what, "")} if not nodes else set()
             queue += self._lead_on(where, module, used)
         self.reached[path, name] = {where for where, _ in seen}
         return digest_of("\n".join(sorted(pieces)))
+
+    def names_in(self, node: ast.stmt | ast.Module) -> set[tuple[str, str]]:
+        """Names of its module that a piece of code uses, with the attribute that is taken of each."""
+        return names_used(node) if self.former else names_read(node)
 
     def _lead_on(self, where: str, module: Module, used: set[tuple[str, str]]) -> list[tuple[str, str]]:
         """Where the names that a piece of code uses are defined, as far as that is in the project."""
@@ -207,14 +229,15 @@ class Code:
             inner = self.find_all(f"{source}.{attribute}", where) if attribute else []
             if inner:
                 return [(path, "*") for path in inner]
-            return [(target, attribute if self._defines(target, attribute) else "*") for target in targets]
+            return [(target, attribute if self.defines(target, attribute) else "*") for target in targets]
         found = [(target, name) for target in targets if self._binds(target, name)]
         if len(found) < max(len(targets), 1) or (where, name) in found:
             inner = self.find_all(f"{source}.{name}" if source.strip(".") else f"{source}{name}", where)
-            found += [(path, attribute if self._defines(path, attribute) else "*") for path in inner]
+            found += [(path, attribute if self.defines(path, attribute) else "*") for path in inner]
         return found or [(target, "*") for target in targets]
 
-    def _defines(self, path: str, name: str) -> bool:
+    def defines(self, path: str, name: str) -> bool:
+        """Whether a file itself says what a name of it stands for."""
         module = self._module(path) if name else None
         return module is not None and name in module.names
 
@@ -239,6 +262,46 @@ def registers(decorator: ast.expr) -> bool:
     """`@plan.artifact(…)` says what the artifact is; that is its spec, and not the code that makes it."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return isinstance(target, ast.Attribute) and target.attr == "artifact"
+
+
+def names_read(node: ast.stmt | ast.Module) -> set[tuple[str, str]]:
+    """As below, of names that are the module's: not of parameters and variables that are only called like them."""
+    used = names_used(node)
+    tree = node if isinstance(node, ast.Module) else ast.Module([node], [])
+    try:
+        compiled = compile(tree, "", "exec", dont_inherit=True, optimize=0)
+    except (SyntaxError, ValueError, RecursionError):
+        return used
+    own = {name for name, _ in looked_up(compiled, stored=True)}
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.Import, ast.ImportFrom)):
+            own |= {name for name, _ in _inner_imports(inner)}
+    return {(name, attribute) for name, attribute in used if name in own}
+
+
+def looked_up(code: CodeType, *, stored: bool = False) -> set[tuple[str, str]]:
+    """Names that compiled code looks up in its module, with the attribute that is taken of each; with `stored`, those,
+    too, that it binds there.
+
+    A class may look up what it has bound itself: that is not told apart.
+    """
+    import dis  # for those whose artifacts are made by functions
+
+    found: set[tuple[str, str]] = set()
+    before = ""
+    for step in dis.get_instructions(code):
+        taken = step.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        if before:
+            found.add((before, str(step.argval) if taken else ""))
+        before = str(step.argval) if step.opname in _LOOKS or (stored and step.opname in _BINDS) else ""
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            found |= looked_up(const)
+    return found
+
+
+_LOOKS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_BINDS = frozenset({"STORE_NAME", "DELETE_NAME"})
 
 
 def names_used(node: ast.AST) -> set[tuple[str, str]]:

@@ -28,7 +28,7 @@ class Digests:
         self._environ = environ
         self._specs: dict[str, tuple[ArtifactSpec, str]] = {}
         self._recipes: dict[str, tuple[ArtifactSpec, str]] = {}
-        self._codes: dict[Callable[..., Any], str] = {}
+        self._codes: dict[tuple[Callable[..., Any], bool], str] = {}
         self._once: dict[Callable[..., Any], tuple[str, str]] = {}
         self._loaded: dict[str, bool] = {}
 
@@ -96,37 +96,45 @@ class Digests:
 
     def as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
         """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""
-        if done.fp.recipe == now.recipe or done.fp.recipe != self.told_formerly(spec, done.at):
+        if done.fp.recipe == now.recipe or done.fp.recipe not in self.told_formerly(spec, done.at):
             return done
         return replace(done, fp=replace(done.fp, recipe=now.recipe))
 
-    def told_formerly(self, spec: ArtifactSpec, since: str = "") -> str:
+    def told_formerly(self, spec: ArtifactSpec, since: str = "") -> list[str]:
         """A recipe as it was told before: of a command, when it did not count what the command is for; of a function,
-        when a plan's own file that Headway ran had a name of its own."""
+        when names of its own counted as those of its module, and when a plan's own file that Headway ran had a name of
+        its own.
+        """
         settings, env = self._judge.state.settings, self._env(spec)
         if spec.run:
-            return recipe_digest(spec, settings, code="", env=env, names_itself=False)
+            return [recipe_digest(spec, settings, code="", env=env, names_itself=False)]
+        if not spec.make or spec.id in self._judge.problems:
+            return []
         function = function_of(self._judge.functions, spec) if self._judge.functions else None
-        if function is None or spec.id in self._judge.problems:
-            return ""
-        named, code = self._as_once_named(spec, function, since)
-        reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-        return recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars)
+        told = [(spec, self._code(spec, former=True))] if not spec.version else []
+        if function is not None:
+            told.append(self._as_once_named(spec, function, since))
+        found = []
+        for named, code in told:
+            reads_vars = bool(spec.version) or code.endswith(READS_VARS)
+            found.append(recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars))
+        return found
 
     def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
         """The variables of the environment that count for a recipe."""
         names, look = (*self._judge.state.settings.env, *spec.env), self._environ.get
         return {name: look(name) for name in names} if names else {}
 
-    def _code(self, spec: ArtifactSpec) -> str:
+    def _code(self, spec: ArtifactSpec, *, former: bool = False) -> str:
         function = function_of(self._judge.functions, spec) if self._judge.functions else None
+        code = self._judge.code.formerly if former else self._judge.code
         if function is None:
-            return self._judge.code.of_reference(spec.make)
-        known = self._codes.get(function)
+            return code.of_reference(spec.make) if not spec.make.startswith("live:") else ""
+        known = self._codes.get((function, former))
         if known is None:
             from headway.engine.live import of_function
 
-            known = self._codes[function] = of_function(self._judge.code, function)
+            known = self._codes[function, former] = of_function(code, function)
         return known
 
     def _as_once_named(self, spec: ArtifactSpec, function: Callable[..., Any], since: str) -> tuple[ArtifactSpec, str]:

@@ -350,7 +350,7 @@ class Judge:
         found = self.precedents.earlier(self.key(artifact_id) if fp is None else reuse_key(fp))
         if found or not (spec.run and spec.phase) or artifact_id in self.problems:
             return found
-        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)))
+        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)[0]))
         return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
 
     def sources_of(self, artifact_id: str) -> list[str]:

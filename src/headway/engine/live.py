@@ -8,7 +8,6 @@ their files, everything else by its value.
 from __future__ import annotations
 
 import ast
-import dis
 import functools
 import inspect
 import os
@@ -20,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
-from headway.engine.code import Code, digest_of, is_defined_once, names_used, registers
+from headway.engine.code import Code, digest_of, is_defined_once, looked_up, registers
 from headway.engine.loaded import Note, notes, times_of, was_touched
 from headway.errors import UsageError
 
@@ -37,7 +36,7 @@ def as_once_named(code: Code, function: Any) -> tuple[str, str]:
 
     And that file, if objects of it counted by their names alone: once it was touched, nobody knows what they were.
     """
-    walk = _Walk(code, ran_as=RUN_AS)
+    walk = _Walk(code.formerly, ran_as=RUN_AS)
     found = _digest(walk, function)
     return found, walk.ran if walk.blind else ""
 
@@ -129,6 +128,14 @@ class _Walk:
             return f"builtin {value.__module__}.{value.__qualname__}"
         return self._once(value, depth, self._of_value)
 
+    def _of_global(self, value: Any, taken: set[str], depth: int) -> str:
+        """What a function finds in its module: of another module, only what it takes of it, where that can be told."""
+        path = _file_of(value) if isinstance(value, types.ModuleType) and not self.code.former else ""
+        if not path or not self.code.owns(path) or not all(self.code.defines(path, name) for name in taken):
+            return self.of(value, depth)
+        found = {name: self.code.of_name(path, name) for name in sorted(taken)}
+        return str(found) if all(self._are_loaded(path, name) for name in taken) else self._of_module(value)
+
     def _of_module(self, module: types.ModuleType) -> str:
         """A module by its file; if that was edited since, by the functions and constants that were loaded from it."""
         path = _file_of(module)
@@ -202,7 +209,7 @@ class _Walk:
     def of_code(self, function: types.FunctionType, depth: int) -> str:
         """A function by its source, or compiled where that does not stand alone, and by all that it uses."""
         code = function.__code__
-        names = _names(code)
+        used = looked_up(code)
         text = plain_code(code)
         file = os.path.realpath(code.co_filename)
         outdated = os.path.isfile(file) and was_touched(file) and text not in _compiled(file, *times_of(file))
@@ -213,7 +220,7 @@ class _Walk:
                     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                         node.decorator_list = [d for d in node.decorator_list if not registers(d)]
                 text = ast.dump(tree)
-                names |= {name for name, _ in names_used(tree)}
+                used |= self.code.names_in(tree)
             except (OSError, TypeError, SyntaxError):
                 pass
         parts = [text]
@@ -223,8 +230,11 @@ class _Walk:
             except ValueError:
                 continue  # not bound yet
         scope = function.__globals__
-        found = [name for name in sorted(names - set(code.co_freevars)) if scope.get(name) is not None]
-        parts += [f"{name}={self.of(scope[name], depth + 1)}" for name in found]
+        names = {name for name, _ in used}
+        for name in sorted(names - set(code.co_freevars)):
+            if scope.get(name) is not None:
+                taken = {attribute for of, attribute in used if of == name}
+                parts.append(f"{name}={self._of_global(scope[name], taken, depth + 1)}")
         if function.__defaults__ or function.__kwdefaults__:
             parts.append(self.of([function.__defaults__, function.__kwdefaults__], depth + 1))
         return "\n".join(parts)
@@ -309,15 +319,6 @@ def _constants(path: str, *_times: int) -> dict[str, str]:
 def _file_of(module: types.ModuleType) -> str:
     file = getattr(module, "__file__", None)
     return os.path.realpath(file) if isinstance(file, str) else ""
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """Names that compiled code looks up in its module."""
-    found = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            found |= _names(const)
-    return found
 
 
 def plain_code(value: Any) -> str:

@@ -87,6 +87,66 @@ def test_an_edit_of_what_a_function_uses_is_seen(tmp_path: Path, case: str) -> N
     assert Code(str(tmp_path)).of_reference(reference) != before
 
 
+LOCALS = {
+    "a parameter": "def f(name):\n    return name\n",
+    "a keyword": "def f(*, name=1, **more):\n    return name, more\n",
+    "a variable": "def f():\n    name = 1\n    return name\n",
+    "the variable of a loop": "def f():\n    for name in range(3):\n        print(name.x)\n",
+    "what with binds": "def f():\n    with open('x') as name:\n        return name.read()\n",
+    "an error": "def f():\n    try:\n        pass\n    except ValueError as name:\n        print(name)\n",
+    "a walrus": "def f():\n    if (name := 1):\n        return name\n",
+    "a comprehension": "def f():\n    return [name for name in range(3)], {name: 1 for name in 'ab'}\n",
+    "a generator": "def f():\n    return sum(name for name in range(3))\n",
+    "a lambda": "def f():\n    return lambda name: name + 1\n",
+    "a function inside": "def f():\n    def g(name):\n        return name\n    return g(1)\n",
+    "a variable of the function around": "def f(name):\n    def g():\n        return name\n    return g()\n",
+    "a case": "def f(x):\n    match x:\n        case [name, *_]:\n            return name\n",
+    "a field of a class": "class f:\n    name: str = ''\n    def g(self, name):\n        return self.name, name\n",
+    "an attribute": "def f(x):\n    return x.name\n",
+    "a keyword of a call": "def f(x):\n    return x(name=1)\n",
+}
+
+
+@pytest.mark.parametrize("case", LOCALS)
+def test_what_is_only_called_like_something_of_the_module_does_not_count(tmp_path: Path, case: str) -> None:
+    """A loop at the top of a program and a parameter may have one name."""
+    script = tmp_path / "p.py"
+    script.write_text(LOCALS[case] + "for name in ('a', 'b'):\n    print(name)\n")
+    before = Code(str(tmp_path)).of_reference("p.py:f")
+    script.write_text(script.read_text().replace("('a', 'b')", "('a', 'b', 'c')"))
+    assert Code(str(tmp_path)).of_reference("p.py:f") == before
+
+
+GLOBALS = {
+    "a name": "def f():\n    return name\n",
+    "a default": "def f(x=name):\n    return x\n",
+    "an annotation": "from __future__ import annotations\ndef f(x: name):\n    return x\n",
+    "a decorator": "@name\ndef f():\n    return 1\n",
+    "a name of a function inside": "def f():\n    def g():\n        return name\n    return g()\n",
+    "what a comprehension goes through": "def f():\n    return [name for name in name]\n",
+    "a variable elsewhere": "def f():\n    def g(name):\n        return name\n    return g(name)\n",
+    "declared": "def f():\n    global name\n    name += 'x'\n    return name\n",
+    "a field": "class f:\n    x = name\n",
+    "a method": "class f:\n    def g(self):\n        return name.lower()\n",
+    "a field of the same name": "class f:\n    name = name\n",
+    "a base": "class f(name):\n    pass\n",
+    "a constant": "f = name + 'x'\n",
+    "a constant made in a loop": "f = []\nfor x in name:\n    f.append(x)\n",
+}
+
+
+@pytest.mark.parametrize("case", GLOBALS)
+def test_what_is_read_from_the_module_counts_wherever_it_is_read(tmp_path: Path, case: str) -> None:
+    """Also in inner functions, classes, defaults and annotations."""
+    script = tmp_path / "p.py"
+    script.write_text("name = 'old'\n" + GLOBALS[case])
+    if GLOBALS[case].startswith("from"):
+        script.write_text(GLOBALS[case] + "name = 'old'\n")
+    before = Code(str(tmp_path)).of_reference("p.py:f")
+    script.write_text(script.read_text().replace("'old'", "'new'"))
+    assert Code(str(tmp_path)).of_reference("p.py:f") != before
+
+
 def test_calls_on_a_plan_do_not_count_for_functions_that_do_not_use_it(tmp_path: Path) -> None:
     """A plan that grows leaves the code of its functions as it was."""
     script = tmp_path / "p.py"
