@@ -458,6 +458,23 @@ def test_a_file_that_cannot_be_imported_names_a_command_that_shows_where(
     assert failed["b"].endswith("next: python -c 'import tasks' in the project root shows where")
 
 
+@pytest.mark.parametrize("file", ["tasks.py", "src/tasks.py"])
+def test_a_file_that_is_no_python_is_told_by_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    """Whether it defines the function nobody can say; `run` and `why` name the error, the line and what shows it."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text("id: p\ngoal: g\nartifacts: {a: {make: 'tasks:a'}}\n")
+    (tmp_path / "src").mkdir()
+    (tmp_path / file).write_text("def a():\n    return '1'\n\ndef other(:\n    pass\n")
+    told = shop.run(capsys, "run", "--json").json["failed"]["a"]
+    assert told == (
+        f"{file} cannot be imported; error: SyntaxError: invalid syntax (tasks.py, line 4); "
+        f"next: python {file} in the project root shows where"
+    )
+    assert told in shop.run(capsys, "why", "a").out
+
+
 def test_a_mistyped_key_is_met_with_the_one_that_is_near() -> None:
     """In one error, not in two."""
     plan = Plan("One")

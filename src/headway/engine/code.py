@@ -26,7 +26,7 @@ class Module:
 
     def __init__(self, path: str, source: bytes) -> None:
         self.path = path
-        self.tree = ast.parse(source, filename=path)
+        self.tree = ast.parse(source, filename=os.path.basename(path))
         self.names: dict[str, list[ast.stmt]] = {}
         self.imports: dict[str, list[tuple[str, str]]] = {}
         self.stars: list[str] = []
@@ -82,6 +82,7 @@ class Code:
         self.files: dict[str, str] = {}
         self.absent: set[str] = set()
         self._modules: dict[str, Module | None] = {}
+        self._broken: dict[str, Exception] = {}
         self._digests: dict[tuple[str, str], str] = {}
         self._references: dict[str, str] = {}
         self.reached: dict[tuple[str, str], set[str]] = {}
@@ -101,13 +102,9 @@ class Code:
         """The same files, by the rule by which digests were taken once."""
         if self._formerly is None:
             found = self._formerly = Code(self.root, former=True)
-            found.files, found.absent, found._modules, found._found = (
-                self.files,
-                self.absent,
-                self._modules,
-                self._found,
-            )
-            found.loaded, found.outdated = self.loaded, self.outdated
+            found.files, found.absent, found.loaded = self.files, self.absent, self.loaded
+            found.outdated, found._found = self.outdated, self._found
+            found._modules, found._broken = self._modules, self._broken
         return self._formerly
 
     def of_reference(self, reference: str) -> str:
@@ -127,7 +124,9 @@ class Code:
         if key not in self._digests:
             module = self._module(path)
             first = qualname.split(".", maxsplit=1)[0]
-            if module is None or (first not in module.names and first not in module.imports):
+            if module is None:
+                raise self._unreadable(path)
+            if first not in module.names and first not in module.imports:
                 raise _unfound(f"{os.path.basename(path)}:{qualname}", "the file does not define it")
             self._digests[key] = self._closure(path, first)
         return self._digests[key]
@@ -253,9 +252,22 @@ class Code:
                     data = file.read()
                 self.files[path] = hashlib.sha256(data).hexdigest()
                 self._modules[path] = Module(path, data)
-            except (OSError, SyntaxError, ValueError):
+            except (OSError, SyntaxError, ValueError) as error:
                 self.files.setdefault(path, "")
+                self._broken[path] = error
         return self._modules[path]
+
+    def _unreadable(self, path: str) -> UsageError:
+        """A file that holds no code that anybody could run: what Python says of it."""
+        from shlex import quote
+
+        name, error = os.path.relpath(path, self.root), self._broken.get(path)
+        return UsageError(
+            f"{name} cannot be imported",
+            facts={"error": f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}"},
+            hint=f"python {quote(name)} in the project root shows where",
+            code="recipe.import",
+        )
 
 
 def registers(decorator: ast.expr) -> bool:
