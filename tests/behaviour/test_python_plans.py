@@ -475,6 +475,41 @@ def test_a_file_that_is_no_python_is_told_by_its_line(
     assert told in shop.run(capsys, "why", "a").out
 
 
+SESSION = """\
+import said
+from headway import Plan
+plan = Plan("Typed", id="typed")
+def main(ctx):
+    return said.word() + ctx.sources[0].read_text()
+
+plan.add("live", make=main, produces="out.txt", sources=["in.txt"])
+plan.run()
+"""
+
+
+def test_what_a_function_of_a_session_makes_is_made_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the command line nobody can see its code, which is said, nor call it, which fails it with the way out."""
+    shop = Workshop(tmp_path)
+    shop.file.unlink()
+    (tmp_path / "headway.toml").touch()
+    (tmp_path / "in.txt").write_text("1")
+    (tmp_path / "said.py").write_text("def word():\n    return 'old'\n")
+    subprocess.run([sys.executable, "-i"], input=SESSION, text=True, cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "said.py").write_text("def word():\n    return 'new'\n")
+    unseen = "live: its code is in a Python program or session; only a run there sees whether it has changed"
+    for words in (("run",), ("status",), ("why", "live")):
+        done = shop.run(capsys, *words)
+        assert (done.code, unseen in done.out) == (0, True), words
+    assert shop.run(capsys, "status", "--json").json["code_unknown"] == ["live"]
+    (tmp_path / "in.txt").write_text("2")
+    done = shop.run(capsys, "run", "--json")
+    assert (done.code, done.json["code_unknown"]) == (1, [])
+    assert done.json["failed"]["live"].startswith("live is made by a function of a Python program or session")
+    assert done.json["failed"]["live"].endswith("headway run --plan FILE, or plan.run() in the session")
+    subprocess.run([sys.executable, "-i"], input=SESSION, text=True, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "out.txt").read_text() == "new2"
+
+
 def test_a_mistyped_key_is_met_with_the_one_that_is_near() -> None:
     """In one error, not in two."""
     plan = Plan("One")

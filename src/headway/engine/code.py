@@ -426,6 +426,11 @@ _BLOCKS = rb"(?:if|elif|else|try|except|finally|with|for|while|match|case)\b"
 _HEADS = re.compile(rb"^([ \t]*)(?:async +)?(?:(def|class) +([^\s(:\[]+)|%s)" % _BLOCKS, re.MULTILINE)
 
 
+def is_live(spec: ArtifactSpec) -> bool:
+    """Whether it is made by a function that no file of the project names: of a session, a notebook, or a lambda."""
+    return spec.make.startswith("live:")
+
+
 def function_of(functions: Mapping[str, Callable[..., Any]], spec: ArtifactSpec) -> Callable[..., Any] | None:
     """The function that a program has for an artifact: its own, or that of its pipeline's phase."""
     found = functions.get(spec.id)

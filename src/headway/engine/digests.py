@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from headway.core.fingerprint import MOVED, RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint
-from headway.engine.code import READS_VARS, function_of
+from headway.engine.code import READS_VARS, function_of, is_live
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,9 +55,13 @@ class Digests:
             known = self._recipes[spec.id] = spec, self._digest_recipe(spec)
         return known[1]
 
+    def is_out_of_sight(self, spec: ArtifactSpec) -> bool:
+        """Whether only the program that defines its function can tell whether its code has changed."""
+        return is_live(spec) and not spec.version and function_of(self._judge.functions, spec) is None
+
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
-        if spec.make.startswith("live:") and not spec.version and function_of(self._judge.functions, spec) is None:
+        if self.is_out_of_sight(spec):
             done = self._judge.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         settings, env = self._judge.state.settings, self._env(spec)
@@ -129,7 +133,7 @@ class Digests:
         function = function_of(self._judge.functions, spec) if self._judge.functions else None
         code = self._judge.code.formerly if former else self._judge.code
         if function is None:
-            return code.of_reference(spec.make) if not spec.make.startswith("live:") else ""
+            return code.of_reference(spec.make) if not is_live(spec) else ""
         known = self._codes.get((function, former))
         if known is None:
             from headway.engine.live import of_function

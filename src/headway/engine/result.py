@@ -97,6 +97,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     preserved: list[Preserved] = []
     """Where something stood that no ledger named: kept, and then replaced."""
     unstable: list[str] = []
+    code_unknown: list[str] = []
+    """What was kept, though only the program that defines its function knows whether its code has changed."""
     gone: list[str] = []
     prompts: list[Any] = []
     """Changed templates that are to be decided about."""
@@ -205,6 +207,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "changed_meanwhile": self.moved,
             "preserved": [kept._asdict() for kept in self.preserved],
             "unstable": self.unstable,
+            "code_unknown": self.code_unknown,
             "removed": self.gone,
             "prompts": [question.to_dict() for question in self.prompts],
             "duration_ms": self.duration_ms,

@@ -20,7 +20,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
-from headway.engine.code import function_of
+from headway.engine.code import function_of, is_live
 from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
@@ -69,6 +69,12 @@ class Judged(NamedTuple):
     def all_fresh(self) -> bool:
         """Nothing that is wanted has to be made."""
         return all(self.reasons[a].fresh for a in self.selected)
+
+    @property
+    def out_of_sight(self) -> list[str]:
+        """Those that are as fresh as can be told from here: whether their code has changed, only a program knows."""
+        artifacts, is_it = self.execution.state.artifacts, self.judge.digests.is_out_of_sight
+        return [a for a, reason in self.reasons.items() if reason.fresh and a in artifacts and is_it(artifacts[a])]
 
     @property
     def was_cut_off(self) -> bool:
@@ -395,6 +401,7 @@ class Session:
             finally:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)
+            result.code_unknown = [a for a in judged.out_of_sight if a in result.kept]
             if failed and writer.state is not None:
                 learned = list(lessons.lessons(folder, failed, writer.state))
                 writer.execute_all(learned, by=lessons.BY, wait=False)
@@ -490,6 +497,7 @@ class Session:
         result.listed = {a: done[a].outputs for a in kept if a in done}
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
+        result.code_unknown = judged.out_of_sight
         self._keep_stats(judged.judge.observer)
         if len(judged.selected) == len(artifacts):
             self._leave_stamp(folder, judged.judge, judged.execution.position)
@@ -537,6 +545,8 @@ class Session:
             own = function_of(given, spec)
             if own is not None:
                 return own
+            if is_live(spec):
+                raise _elsewhere(spec)
             if spec.make not in loaded:
                 from headway.engine.recipes.function import load_function
 
@@ -560,3 +570,12 @@ class Session:
             cache.keep_stats((path, observer.entries[path]) for path in observer.changed if path in observer.entries)
             cache.close()
             observer.changed.clear()  # what is kept once need not be kept again
+
+
+def _elsewhere(spec: ArtifactSpec) -> UsageError:
+    return UsageError(
+        f"{spec.id} is made by a function of a Python program or session, and no file says how",
+        facts={"function": spec.make.partition(":")[2]},
+        hint="run the plan where the function is: python FILE, headway run --plan FILE, or plan.run() in the session",
+        code="recipe.elsewhere",
+    )

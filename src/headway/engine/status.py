@@ -67,6 +67,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
         "paused": _paused(state),
         "pipelines": {p.name: _pipeline(judged, p, status) for p in state.settings.pipelines},
         "left": sorted(state.left),
+        "code_unknown": judged.out_of_sight,
     }
 
 
@@ -251,6 +252,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
+        "code_unknown": artifact_id in judged.out_of_sight,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from headway.core.freshness import EDITS
 from headway.core.ids import as_word
 from headway.engine.result import Decision
-from headway.surfaces.cli.receipt import question
+from headway.surfaces.cli.receipt import out_of_sight, question
 
 
 def held(claim: Mapping[str, Any]) -> str:
@@ -66,7 +66,8 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         claim = artifacts[first]["claim"]
         return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
     if not open_ and not command:
-        return "Everything is up to date."
+        unknown = document["code_unknown"]
+        return f"Everything is up to date. {out_of_sight(unknown)}" if unknown else "Everything is up to date."
     named = "" if " --plan-id " in command else where
     return f"{number + '. ' if open_ else ''}Next: {command}{named}"
 

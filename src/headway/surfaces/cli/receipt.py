@@ -121,8 +121,16 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "", f"and {len(result.waiting) - MOST} more wait"
     if result.gone:
         yield "", f"Units that are gone leave their files: {names(result.gone)}. Next: headway gc --outputs{where}"
+    if result.code_unknown:
+        yield "", out_of_sight(result.code_unknown)
     if result.unstable:
         yield "", f"Not the same twice, though nothing they read changed: {names(result.unstable)}"
+
+
+def out_of_sight(ids: Sequence[str]) -> str:
+    """What is said of artifacts whose code cannot be looked at from here."""
+    whose = "its code is" if len(ids) == 1 else "their code is"
+    return f"{names(ids)}: {whose} in a Python program or session; only a run there sees whether it has changed"
 
 
 def question(decision: Decision, where: str = "") -> str:

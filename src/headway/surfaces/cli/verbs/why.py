@@ -16,7 +16,7 @@ from headway.engine.result import Decision
 from headway.surfaces.cli.hands import finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
-from headway.surfaces.cli.receipt import question
+from headway.surfaces.cli.receipt import out_of_sight, question
 from headway.surfaces.cli.screen import Screen
 
 
@@ -59,6 +59,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
             screen.say(f"  headway reset {as_word(artifact_id)} --reason …{where} has it made after all")
             return
         screen.say(f"{artifact_id} is {found['status']} and up to date.")
+        if found["code_unknown"]:
+            screen.say(f"  {out_of_sight([artifact_id])}")
         if accepted := found["accepted"]:
             why = f" ({accepted['reason']})" if accepted["reason"] else ""
             anew = f"headway run --rerun {as_word(artifact_id)} --discard-edits{where}"
