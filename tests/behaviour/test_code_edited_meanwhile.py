@@ -86,6 +86,47 @@ def test_a_module_that_is_edited_in_a_session_counts_once_it_is_loaded_again(pro
     assert lines[-3:] == ["[]", "['main'] hello", "[]"]
 
 
+@pytest.mark.parametrize("again", ["", "from other import up"], ids=["still the old", "the new"])
+def test_a_function_that_was_imported_before_its_module_was_loaded_again_is_the_old_one(
+    project: Path, again: str
+) -> None:
+    """Its module is new, but it is not what runs."""
+    session = SESSION.replace("os, other", "os, other; from other import up").replace("other.up(", "up(")
+    lines = start(project, "-i", text=session.replace("importlib.reload(other)", f"importlib.reload(other)\n{again}"))
+    made = "['main'] hello" if again else "[] HELLO"
+    assert lines.splitlines()[-2:] == [made, "[]"]
+
+
+ODD = """\
+import dataclasses, enum, functools
+class E(enum.Enum):
+    A = 1
+@dataclasses.dataclass
+class D:
+    word: str = 'w'
+    more: list = dataclasses.field(default_factory=list)
+class S:
+    __slots__ = ('word',)
+SEEN = ['first']
+CACHE = {}
+@functools.lru_cache
+def cached(x=1):
+    return x
+def up(s, case='upper'):
+    SEEN.append(s)
+    CACHE[s] = D(s)
+    return getattr(s, case)() + str(cached())
+"""
+
+
+def test_a_module_that_nobody_edits_is_what_it_was_however_young_it_is(project: Path) -> None:
+    """Whatever its classes make of their fields, and however its tables fill."""
+    (project / "other.py").write_text(ODD)
+    session = SESSION.replace(f"exec({EDIT!r})", "").replace("_ = importlib.reload(other)", "")
+    lines = start(project, "-i", text=session).splitlines()
+    assert lines[-4:] == ["[]", "[]", "[] HELLO1", "[]"]
+
+
 def test_a_module_that_is_touched_during_a_run_is_what_it_was(project: Path) -> None:
     """Only its content counts."""
     (project / "tasks.py").write_text(TASKS.replace("lower", "upper"))

@@ -101,6 +101,11 @@ HELPERS = {
     "a method": "class C:\n    def word(self):\n        return 'old'\ndef helper():\n    return C().word()\n",
     "a static method": "class C:\n    @staticmethod\n    def word():\n        return 'old'\ndef helper():\n"
     "    return C.word()\n",
+    "a table": "T = {'a': 'old'}\ndef helper():\n    return T['a']\n",
+    "a field": "class C:\n    word = 'old'\ndef helper():\n    return C.word\n",
+    "a default": "def helper(word='old'):\n    return word\n",
+    "a default of a method": "class C:\n    def word(self, word='old'):\n        return word\ndef helper():\n"
+    "    return C().word()\n",
     "a property": "class C:\n    @property\n    def word(self):\n        return 'old'\ndef helper():\n"
     "    return C().word\n",
 }

@@ -39,7 +39,7 @@ class Module:
                 node.decorator_list = [d for d in node.decorator_list if not registers(d)]
                 self.names.setdefault(node.name, []).append(node)
             elif not isinstance(node, (ast.Import, ast.ImportFrom)):
-                for name in dict.fromkeys([*_bound(node), *_changed(node)]):
+                for name in dict.fromkeys([*_bound(node), *changed_in(node)]):
                     self.names.setdefault(name, []).append(node)
 
     def _read_inner_imports(self) -> None:
@@ -347,7 +347,7 @@ def _bound(node: ast.stmt) -> list[str]:
     return found
 
 
-def _changed(node: ast.stmt) -> list[str]:
+def changed_in(node: ast.stmt) -> list[str]:
     """Names whose values a statement changes in place: `T["k"] = 1`, `o.x = 1`, `L.append(1)`."""
     found = []
     for inner in ast.walk(node):

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
-from headway.engine.code import Code, digest_of, is_defined_once, looked_up, registers
-from headway.engine.loaded import Note, notes, times_of, was_touched
+from headway.engine.code import Code, changed_in, digest_of, is_defined_once, looked_up, registers
+from headway.engine.loaded import Note, confirm, notes, times_of, was_touched
 from headway.errors import UsageError
 
 DEPTH = 40
@@ -77,7 +77,8 @@ class _Walk:
             once = is_defined_once(path, function.__qualname__)
         except (UsageError, OSError):
             return ""
-        if not self._are_loaded(path, function.__qualname__.split(".", maxsplit=1)[0], function):
+        is_there = self._are_loaded(path, function.__qualname__.split(".", maxsplit=1)[0], function)
+        if not is_there or not _is_newest(function, path):
             return ""
         return found if once else digest_of(f"{found}\n{self.of_code(function, 0)}")
 
@@ -102,7 +103,7 @@ class _Walk:
             self.loadings = notes(self.code.root)
         found, text = self.loadings.get(os.path.realpath(path), []), self.code.files.get(path, "")
         if found:
-            return all(note.digest == text and (note.sure or _compare(path, _names_of(note))) for note in found)
+            return all(note.digest == text and (note.sure or _is_confirmed(note)) for note in found)
         return scope is None or not was_touched(path) or _compare(path, scope)
 
     def of(self, value: Any, depth: int) -> str:
@@ -250,6 +251,33 @@ def _names_of(note: Note) -> dict[str, Any]:
     return next((scope for scope in _scopes(note.path) if scope.get("__spec__") is note.by), {})
 
 
+def _is_confirmed(note: Note) -> bool:
+    """Whether a file that may have changed between being loaded and being looked at did not."""
+    same = _compare(note.path, _names_of(note))
+    if same:
+        confirm(note)
+    return same
+
+
+def _is_newest(function: types.FunctionType, path: str) -> bool:
+    """Whether a function is what its file holds, and was not loaded once more after somebody had got hold of it."""
+    found = _found_at(function.__qualname__, function.__globals__)
+    return (
+        found is function or not was_touched(path) or plain_code(function.__code__) in _compiled(path, *times_of(path))
+    )
+
+
+def _found_at(name: str, scope: Mapping[str, Any]) -> Any:
+    """What a dotted name stands for in a module, below its decorators."""
+    first, *rest = name.split(".")
+    found = scope.get(first)
+    for part in rest:
+        found = vars(found).get(part) if isinstance(found, type) else None
+    if isinstance(found, (staticmethod, classmethod)):
+        found = found.__func__
+    return inspect.unwrap(found) if inspect.isfunction(found) else found
+
+
 def _in_memory(path: str) -> list[str]:
     """What was loaded from a file, as far as that can be told: its functions, and values that have a form in text."""
     plain = (str, bytes, int, float, bool, type(None))
@@ -261,11 +289,19 @@ def _in_memory(path: str) -> list[str]:
 
 
 def _compare(path: str, scope: Mapping[str, Any]) -> bool:
-    """Whether the functions and plain constants that were loaded from a file are those that it holds now."""
+    """Whether the functions, their defaults, and plain values that were loaded from a file are those it holds now."""
     own = [code for code in _codes_in(scope) if os.path.realpath(code.co_filename) == path]
-    constants = _constants(path, *times_of(path))
-    same = all(name not in scope or repr(scope[name]) == value for name, value in constants.items())
-    return same and {plain_code(code) for code in own} <= _compiled(path, *times_of(path))
+    if not {plain_code(code) for code in own} <= _compiled(path, *times_of(path)):
+        return False
+    for name, value in _constants(path, *times_of(path)).items():
+        found = _found_at(name.removesuffix("()"), scope)
+        if name.endswith("()"):
+            found = found.__defaults__ if inspect.isfunction(found) else None
+        elif "." in name and not isinstance(found, (str, bytes, int, float, tuple, list, dict)):
+            continue  # classes make something of their fields
+        if found is not None and repr(found) != value:
+            return False
+    return True
 
 
 @functools.lru_cache(maxsize=256)
@@ -300,20 +336,42 @@ def _codes_in(scope: Mapping[str, Any]) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=256)
 def _constants(path: str, *_times: int) -> dict[str, str]:
-    """Names that a file as it is now gives a plain value, once and for all."""
+    """Names that a file as it is now gives a plain value, once and for all; also of classes, and defaults as `f()`."""
     try:
         with open(path, "rb") as file:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return {}
-    stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    found = {}
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and stored[target.id] == 1:
-            found[target.id] = repr(value.value)
-    return found
+    return dict(_plain_values(tree.body, ""))
+
+
+def _plain_values(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]:
+    stored = Counter(
+        n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+    stored.update(name for statement in body for name in changed_in(statement))
+    stored.update(s.name for s in body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)))
+    for node in body:
+        if isinstance(node, ast.ClassDef) and stored[node.name] == 1 and not node.decorator_list:
+            yield from _plain_values(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and stored[node.name] == 1:
+            if node.args.defaults and all(isinstance(value, ast.Constant) for value in node.args.defaults):
+                yield f"{prefix}{node.name}()", repr(tuple(ast.literal_eval(value) for value in node.args.defaults))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and stored[target.id] == 1:
+                yield from (
+                    (f"{prefix}{target.id}", repr(value)) for value in _literal(node.value) if value is not None
+                )
+
+
+def _literal(node: ast.expr) -> list[Any]:
+    """The value of an expression that needs no looking up; nothing for one that does, or that begins empty."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [] if isinstance(value, (set, list, dict)) and (not value or isinstance(value, set)) else [value]
 
 
 def _file_of(module: types.ModuleType) -> str:

@@ -105,6 +105,13 @@ def modules(root: str) -> dict[str, Note]:
     return found
 
 
+def confirm(known: Note) -> None:
+    """What was loaded was compared with what its file holds, and is the same."""
+    for name, other in _notes.items():
+        if other is known:
+            _notes[name] = known._replace(sure=True)
+
+
 def notes(root: str) -> dict[str, list[Note]]:
     """What was loaded from each file of a project, as modules or by running it as a plan."""
     found: dict[str, list[Note]] = {}
