@@ -334,6 +334,11 @@ class Judge:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
         return self.now.get(artifact_id) or self.fingerprint(artifact_id)
 
+    def prompt(self, artifact_id: str) -> dict[str, str]:
+        """Of that, the digests of its templates: told without looking at anything else."""
+        fp = self.now.get(artifact_id)
+        return fp.templates if fp is not None else self.templates.digests(self.state.artifacts[artifact_id])
+
     def key(self, artifact_id: str) -> str:
         """What tells whether something was made before from the same things in the same way."""
         fp = self.made_from(artifact_id)
