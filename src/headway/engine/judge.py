@@ -199,11 +199,14 @@ class Judge:
         return self.reasons
 
     def _order_behind(self, concerned: Collection[str]) -> list[str]:
-        """These and all that build on them or come after them at a shared file, in dependency order."""
+        """These and all that build on them or come after them at a shared file, in dependency order.
+
+        What stands for the last round of a loop builds on the phase that may ask for another one.
+        """
         later: dict[str, list[str]] = {}
-        if self.shared.chains:
-            for artifact_id in self.graph:
-                for stage in self.shared.after(artifact_id):
+        if self.shared.ordered:
+            for artifact_id, spec in self.graph.artifacts.items():
+                for stage in spec.after if spec.gathers == "last" else self.shared.after(artifact_id):
                     later.setdefault(stage, []).append(artifact_id)
         found = dict.fromkeys(concerned)
         queue = list(found)
@@ -212,7 +215,7 @@ class Judge:
                 if dependent not in found:
                     found[dependent] = None
                     queue.append(dependent)
-        if self.shared.chains:
+        if self.shared.ordered:
             return [a for a in self.shared.order() if a in found]
         return ArtifactGraph.over({a: self.graph[a] for a in found}).topological_sort()
 

@@ -1,0 +1,90 @@
+"""Units that come to be what they once were: rounds of loops, and files that phases change in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workshop import Done, Workshop
+
+PLAN = """\
+id: p
+goal: g
+artifacts:
+  book: {requires: ['scene:*/apply'], produces: book.txt, run: "cat out/*.md > {output}"}
+pipelines:
+  scene:
+    units: [a, b]
+    order: sequential
+    phases:
+      write: {run: "cat {prompt} > {outputs.prose}", templates: prompts/write.md, outputs: {prose: 'out/{unit}.md'}}
+      repair:
+        run: "cat {prompt} >> {outputs.prose}; echo {id} >> calls.txt"
+        templates: prompts/repair.md
+        outputs: {prose: 'out/{unit}.md'}
+      lint:
+        run: "python3 lint.py {unit} > {outputs.report}"
+        sources: ['needs/{unit}', lint.py]
+        outputs: {report: 'out/{unit}.json'}
+        repeat: [repair, lint]
+        until: 'report.rounds >= report.needed'
+        times: 3
+      polish: {run: "cat {inputs.repair} > {outputs.o}; echo {id} >> calls.txt", outputs: {o: 'out/{unit}.txt'}}
+      apply: {run: "wc -c {inputs.polish} > {outputs.count}", outputs: {count: 'out/{unit}.count'}}
+"""
+LINT = """\
+import json, sys
+rounds = open(f"out/{sys.argv[1]}.md").read().count("repair")
+print(json.dumps({"rounds": rounds, "needed": int(open(f"needs/{sys.argv[1]}").read())}))
+"""
+
+
+class Scenes(Workshop):
+    """The plan above; how often a unit's loop has to be gone round is in files."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__(root)
+        self._capsys = capsys
+        self.file.write_text(PLAN)
+        (root / "lint.py").write_text(LINT)
+        (root / "prompts").mkdir()
+        (root / "needs").mkdir()
+        self.prompt("write", "write {{ unit }}")
+        self.prompt("repair", "repair {{ iteration }}")
+        self.needs(a=1, b=1)
+
+    def prompt(self, name: str, text: str) -> None:
+        (self.root / f"prompts/{name}.md").write_text(f"{text}\n")
+
+    def needs(self, **rounds: int) -> None:
+        for unit, count in rounds.items():
+            (self.root / f"needs/{unit}").write_text(str(count))
+
+    def go(self, *words: str) -> Done:
+        """`headway run`."""
+        return self.run(self._capsys, "run", *words)
+
+    def calls(self) -> list[str]:
+        """What was made of some phases since this was last asked."""
+        path = self.root / "calls.txt"
+        found = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return found
+
+
+@pytest.fixture
+def scenes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Scenes:
+    return Scenes(tmp_path / "p", capsys)
+
+
+def test_a_loop_that_is_gone_round_once_more_is_waited_for_by_who_reads_its_last_round(scenes: Scenes) -> None:
+    """Whatever the run before has left known: what follows is made once, and from the last round."""
+    assert scenes.go().code == 0
+    assert scenes.go().out.startswith("Nothing to do")
+    scenes.calls()
+    scenes.needs(a=2)
+    assert scenes.go().code == 0
+    assert scenes.calls() == ["a/repair~2", "a/polish"]
+    assert (scenes.root / "out/a.txt").read_text() == "write a\nrepair 1\nrepair 2\n"
+    assert "Nothing to do" in scenes.go().out
