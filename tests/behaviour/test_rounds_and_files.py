@@ -88,3 +88,16 @@ def test_a_loop_that_is_gone_round_once_more_is_waited_for_by_who_reads_its_last
     assert scenes.calls() == ["a/repair~2", "a/polish"]
     assert (scenes.root / "out/a.txt").read_text() == "write a\nrepair 1\nrepair 2\n"
     assert "Nothing to do" in scenes.go().out
+
+
+def test_a_file_whose_stages_are_taken_over_stands_as_the_last_left_it_before_others_look(scenes: Scenes) -> None:
+    """A prompt is tried and taken back, another unit changes meanwhile: what is bound is what will be there."""
+    assert scenes.go().code == 0
+    scenes.prompt("repair", "repair better {{ iteration }}")
+    assert scenes.go("a/*", "--prompt-change", "trying").code == 0
+    scenes.prompt("repair", "repair {{ iteration }}")
+    scenes.needs(b=2)
+    assert scenes.go().code == 0
+    prose = [(scenes.root / f"out/{unit}.md").read_text() for unit in "ab"]
+    assert prose == ["write a\nrepair 1\n", "write b\nrepair 1\nrepair 2\n"]
+    assert (scenes.root / "book.txt").read_text() == "".join(prose)
