@@ -65,6 +65,22 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     assert update["prompt_hash_prev"] != update["prompt_hash_new"]
 
 
+def test_what_a_changed_prompt_may_cost_is_what_was_made_from_it_by_way_of_the_state_too(book: Book) -> None:
+    """The question counts what would be made again: not what was never made, and not only what requires it."""
+    book.edit("    templates: {system: prompts/system.md}", "    overrides: {s1: {write: {phase: prompts/other.md}}}")
+    book.prompt("other", "other")
+    book.stop_at("s2/apply")
+    book.go()
+    book.prompt("other", "in more words")
+    (question,) = book.go()["prompts"]
+    assert (question["units"], question["phases"]) == (["s1"], ["write"])
+    again = {*unit("s1", *PHASES[3:]), *unit("s2", *PHASES[1:-1])}
+    assert question["at_most"] == len(again)
+    book.calls()
+    book.go("--resume-allow-prompt-change", "why not")
+    assert set(book.calls()) - {"s2/apply"} == again
+
+
 def test_on_a_terminal_it_asks_why_and_goes_on_with_a_reason(book: Book) -> None:
     """Enter alone leaves everything as it is, and names the flags; a reason is recorded as if it had been a flag."""
     book.stop_at("s2/apply")

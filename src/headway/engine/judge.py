@@ -178,7 +178,7 @@ class Judge:
         """
         texts = {a: o for a, done in self.state.completed.items() for o in done.outputs if not o.path}
         lost = [a for a, output in texts.items() if not self.outputs.is_stored(output)]
-        self.order = self._order_behind((*concerned, *lost))
+        self.order = self.order_behind((*concerned, *lost))
         artifacts, found = self.graph.artifacts, set[str]()
         for artifact_id in self.order:
             done = self.known(artifact_id)
@@ -198,7 +198,7 @@ class Judge:
             self.again(artifact_id)
         return self.reasons
 
-    def _order_behind(self, concerned: Collection[str]) -> list[str]:
+    def order_behind(self, concerned: Collection[str]) -> list[str]:
         """These and all that build on them or come after them at a shared file, in dependency order.
 
         What stands for the last round of a loop builds on the phase that may ask for another one.
