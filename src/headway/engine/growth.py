@@ -191,7 +191,7 @@ class Growth:
             raise Ungrown(f"{output.path or 'its text'} cannot be read: {error}") from error
         try:
             return msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return data.decode("utf-8", "replace").strip()
 
     def round(self, state: State, spec: ArtifactSpec, count: int) -> cmd.ExpandUnits:
