@@ -90,6 +90,25 @@ def test_a_loop_that_is_gone_round_once_more_is_waited_for_by_who_reads_its_last
     assert "Nothing to do" in scenes.go().out
 
 
+def test_a_loop_that_asks_for_less_than_before_ends_with_the_first_round_that_is_enough(scenes: Scenes) -> None:
+    """As if it had never been gone round again; and what was made then is there when it asks for more."""
+    less, more = "'report.rounds >= report.needed'", "'report.rounds > report.needed'"
+    scenes.edit(less, more)
+    assert scenes.go().code == 0
+    two = (scenes.root / "out/a.txt").read_text()
+    scenes.calls()
+    scenes.edit(more, less)
+    assert scenes.go().code == 0
+    assert scenes.calls() == ["a/polish", "b/polish"]
+    assert [(scenes.root / f"out/a.{end}").read_text() for end in ("md", "txt")] == ["write a\nrepair 1\n"] * 2
+    assert "a/repair~2" not in scenes.load("p").state.artifacts
+    assert "Nothing to do" in scenes.go().out
+    scenes.edit(less, more)
+    assert scenes.go().code == 0
+    assert scenes.calls() == []
+    assert [(scenes.root / f"out/a.{end}").read_text() for end in ("md", "txt")] == [two] * 2
+
+
 def test_a_file_whose_stages_are_taken_over_stands_as_the_last_left_it_before_others_look(scenes: Scenes) -> None:
     """A prompt is tried and taken back, another unit changes meanwhile: what is bound is what will be there."""
     assert scenes.go().code == 0
