@@ -512,6 +512,22 @@ def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.Capt
     assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"
 
 
+def test_nobody_can_claim_or_skip_what_says_which_units_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else units would be done with that nobody has named; what leads on is what they are read from."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(ECHO.replace("UNITS", "{from: outline, items: 'essays[*].id'}").replace("pipelines:", OUTLINE))
+    shop.run(capsys, "run")
+    assert f"Next: headway why 'essay:*' --project {tmp_path}\n" in shop.run(capsys, "next").out
+    for words in (("claim", "essay:*"), ("skip", "essay:*", "--reason", "why not")):
+        refused = shop.run(capsys, *words)
+        assert refused.code == 2
+        assert "essay:* follows from what it gathers: nobody makes it" in refused.err
+        assert "next: headway why 'essay:*'" in refused.err
+    assert f"Next: headway run --rerun-from outline --project {tmp_path}" in shop.run(capsys, "why", "essay:*").out
+
+
 def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Everything that somebody makes is made, and yet nothing is up to date: `status` and the preview say so."""
     shop = Workshop(tmp_path)
