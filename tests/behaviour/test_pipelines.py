@@ -583,6 +583,23 @@ def test_beginning_anew_over_another_state_names_what_can_be_typed(book: Book) -
     assert book.go("--rerun-from", first)["status"] == "completed"
 
 
+def test_whoever_only_looks_at_another_state_is_told_what_decides_about_it(book: Book) -> None:
+    """Every command that is named leads on: none of them to a run that is refused, and from there back."""
+    book.stop_at("s1/repair~1")
+    book.go()
+    book.stop_at("")
+    (book.root / "state.json").write_text('{"applied": ["ghost"], "words": 5}')
+    (decision,) = book.go()["decisions"]
+    (first,) = decision["artifacts"]
+    assert book.do("why", first, "--json").json["decide"] == decision
+    assert f"Decide: headway run {decision['flags'][0]}" in book.do("why", first).out
+    assert book.do("status", "--json").json["next"] == f"headway why {first}"
+    assert "1 to decide about" in book.do("run", "-n").out
+    offered = book.do("next", "--json").json
+    assert first not in [offer["artifact"] for offer in offered["next"]]
+    assert offered["waiting"][first].endswith(", or ".join(f"headway run {flag}" for flag in decision["flags"]))
+
+
 def test_going_on_over_another_state_keeps_what_was_made_and_changes_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

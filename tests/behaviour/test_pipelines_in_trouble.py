@@ -431,6 +431,21 @@ def test_a_state_is_read_already_and_what_is_no_json_is_said_so(
     assert "p.md: fromjson was given what is no JSON: Expecting value" in shop.run(capsys, "run").out
 
 
+@pytest.mark.parametrize("state", [b"\xff\xfe\x00", None])
+def test_a_state_that_is_no_text_is_nothing_to_templates_that_do_not_show_it(
+    labels: Workshop, capsys: pytest.CaptureFixture[str], state: bytes | None
+) -> None:
+    """A database, say, or a folder."""
+    path = "world.db" if state else "world/"
+    text = LABELS.replace("    phases:", f"    state: {path}\n    phases:", 1)
+    labels.file.write_text(text.replace("      label: {", "      label: {pre_state: true, ", 1))
+    if state:
+        (labels.root / path).write_bytes(state)
+    else:
+        (labels.root / path).mkdir()
+    assert labels.run(capsys, "run").code == 0
+
+
 def test_without_jinja_a_run_that_needs_it_does_not_start(
     labels: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

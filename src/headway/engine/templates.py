@@ -362,8 +362,8 @@ def context_of(job: Job) -> dict[str, Any]:
         context["item"] = spec.item
     if spec.file:
         context |= {"file": spec.file, "text": _Text(job.root, spec.file)}
-    if job.state:
-        context["state"] = _state(os.path.join(job.root, job.state))
+    if job.state and not os.path.isdir(path := os.path.join(job.root, job.state)):
+        context["state"] = _state(path)
     return context
 
 
@@ -381,11 +381,11 @@ class _Text:
 
 
 def _state(path: str) -> Any:
-    """The state before, as JSON if it is; {} where there is none yet."""
+    """The state before, as JSON if it is, or else as text; {} where there is none yet."""
     import json
 
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:  # whoever shows no state need not care
             text = file.read()
     except FileNotFoundError:
         return {}
