@@ -218,6 +218,22 @@ def test_a_phase_ledger_can_be_deleted(book: Book) -> None:
     assert list(book.json(".headway/phases/s2.json")["phases"]) == [phase.removesuffix("~1") for phase in PHASES]
 
 
+def test_phase_ledgers_that_were_deleted_or_edited_are_mended_by_the_doctor(book: Book) -> None:
+    """One that is not there is nobody's worry; one that says something else is named. Both come back as they were."""
+    book.go()
+    first, second = (book.root / f".headway/phases/{name}.json" for name in ("s1", "s2"))
+    was = [json.loads(path.read_text()) for path in (first, second)]
+    first.unlink()
+    assert book.do("doctor").code == 0
+    second.write_text(second.read_text().replace('"success"', '"fail"', 1))
+    told = book.do("doctor")
+    assert told.code == 4
+    assert "phases/s2.json: not what the ledger says of the unit" in told.out
+    assert "2 phase ledgers written from the ledger again" in book.do("doctor", "--repair").out
+    assert [json.loads(path.read_text()) for path in (first, second)] == was
+    assert book.do("doctor").code == 0
+
+
 def test_phase_ledgers_of_a_run_that_was_killed_are_caught_up_with(book: Book) -> None:
     """What happened while nobody could write them is read from the ledger."""
     book.go()
