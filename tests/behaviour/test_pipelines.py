@@ -978,6 +978,35 @@ def test_files_are_units_and_a_changed_file_touches_its_unit_alone(
     assert book.json("all.json").keys() == {"b", "c"}
 
 
+def test_what_units_come_to_are_no_units_whatever_the_pattern(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else every run would go on with what the one before has left. What is changed in its own place stays one."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(
+        "id: p\ngoal: g\npipelines:\n  t:\n    units: {files: '**/*.md'}\n    phases:\n"
+        "      turn: {run: 'tr a-z A-Z < {file} > {outputs.o}', outputs: {o: 'turned/{unit}.md'}}\n"
+    )
+    (tmp_path / "docs").mkdir()
+    for name in ("a.md", "docs/b.md"):
+        (tmp_path / name).write_text("text\n")
+    assert sorted(shop.run(capsys, "run", "--json").json["made"]) == ["a/turn", "docs/b/turn"]
+    assert shop.run(capsys, "run").out.startswith("Nothing to do: 2 artifacts")
+    (tmp_path / "c.md").write_text("more\n")
+    assert shop.run(capsys, "run", "--json").json["made"] == ["c/turn"]
+
+
+def test_two_files_of_one_unit_are_both_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shop = Workshop(tmp_path)
+    shop.file.write_text("id: p\ngoal: g\npipelines: {t: {units: {files: 'docs/*'}, phases: {turn: {run: 'true'}}}}\n")
+    (tmp_path / "docs").mkdir()
+    for name in ("a.md", "a.txt"):
+        (tmp_path / f"docs/{name}").write_text("text\n")
+    refused = shop.run(capsys, "run")
+    assert refused.code == 2
+    assert "unit a is there twice: docs/a.md and docs/a.txt" in refused.err
+
+
 def test_shared_state_is_handed_on_in_order_even_when_units_are_independent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
