@@ -594,7 +594,8 @@ class Run:
         sum_up(self.result, state, self._tally.selected)
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
         if self.result.beyond:  # and what builds on it
-            self.result.beyond = [a for a in self._tally.queue.open if a in self._tally.todo]
+            left = (a for a in self._tally.queue.open if a in self._tally.todo)
+            self.result.beyond = [a for a in left if not state.artifacts[a].gathers]
         self._close()
 
     def _close(self) -> None:
