@@ -178,7 +178,7 @@ class Judge:
         """
         texts = {a: o for a, done in self.state.completed.items() for o in done.outputs if not o.path}
         lost = [a for a, output in texts.items() if not self.outputs.is_stored(output)]
-        self.order = self._order_behind((*concerned, *lost))
+        self.order = self.order_behind((*concerned, *lost))
         artifacts, found = self.graph.artifacts, set[str]()
         for artifact_id in self.order:
             done = self.known(artifact_id)
@@ -198,12 +198,15 @@ class Judge:
             self.again(artifact_id)
         return self.reasons
 
-    def _order_behind(self, concerned: Collection[str]) -> list[str]:
-        """These and all that build on them or come after them at a shared file, in dependency order."""
+    def order_behind(self, concerned: Collection[str]) -> list[str]:
+        """These and all that build on them or come after them at a shared file, in dependency order.
+
+        What stands for the last round of a loop builds on the phase that may ask for another one.
+        """
         later: dict[str, list[str]] = {}
-        if self.shared.chains:
-            for artifact_id in self.graph:
-                for stage in self.shared.after(artifact_id):
+        if self.shared.ordered:
+            for artifact_id, spec in self.graph.artifacts.items():
+                for stage in spec.after if spec.gathers == "last" else self.shared.after(artifact_id):
                     later.setdefault(stage, []).append(artifact_id)
         found = dict.fromkeys(concerned)
         queue = list(found)
@@ -212,7 +215,7 @@ class Judge:
                 if dependent not in found:
                     found[dependent] = None
                     queue.append(dependent)
-        if self.shared.chains:
+        if self.shared.ordered:
             return [a for a in self.shared.order() if a in found]
         return ArtifactGraph.over({a: self.graph[a] for a in found}).topological_sort()
 

@@ -23,7 +23,10 @@ FEW = 3
 
 
 class Question(NamedTuple):
-    """A changed template that is to be decided about: what was made with it, and what making it again may cost."""
+    """A changed template that is to be decided about: what was made with it, and what making it again may cost.
+
+    With all that was made from it since, by way of a state that is handed on, too.
+    """
 
     template: str
     was: str
@@ -86,8 +89,10 @@ def decision(judge: Judge, selected: Collection[str], options: Options) -> Decis
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
-    specs = [judge.state.artifacts[a] for a in change.artifacts]
-    behind = [a for a in judge.graph.above(change.artifacts) if a in selected and not judge.state.artifacts[a].gathers]
+    artifacts = judge.state.artifacts
+    specs = [artifacts[a] for a in change.artifacts]
+    behind = [a for a in judge.order_behind(change.artifacts) if a in selected and not artifacts[a].gathers]
+    again = [done for a in behind if (done := judge.known(a)) is not None]
     return Question(
         change.template,
         change.was,
@@ -95,8 +100,8 @@ def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> 
         change.artifacts,
         tuple(dict.fromkeys(spec.phase for spec in specs if spec.phase)),
         tuple(dict.fromkeys(spec.unit for spec in specs if spec.unit)),
-        len(behind),
-        sum(done.ms for a in behind if (done := judge.known(a)) is not None),
+        len(again),
+        sum(done.ms for done in again),
     )
 
 
