@@ -18,7 +18,7 @@ from headway.core.fingerprint import (
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
-from headway.core.lifecycle import last_made, last_whole, unfinished
+from headway.core.lifecycle import last_made, last_whole, unfinished, unseen
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import Code
@@ -80,7 +80,7 @@ class Judge:
         self._formerly = formerly
         self.functions = functions or {}
         self._boot = boot
-        self._unfinished = unfinished(state, boot)
+        self._unfinished = unfinished(state, boot) | unseen(state)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest_key: tuple[Fingerprint, str] | None = None
         self._at_paths: dict[str, Seen] = {}
@@ -107,7 +107,7 @@ class Judge:
         self.digests.look_again()
         self.stages.forget()
         self.problems.clear()
-        self._unfinished = unfinished(state, self._boot)
+        self._unfinished = unfinished(state, self._boot) | unseen(state)
         self.precedents.look_again()
         self.standing = None
         if self.elsewhere is not None:

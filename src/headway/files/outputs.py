@@ -20,7 +20,7 @@ from headway.core.state import Output
 from headway.disk import LEFTOVER, REAL, is_running, write_all, write_file
 from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
-from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
+from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
@@ -70,17 +70,23 @@ class Outputs:
         return tuple(output for path in paths if (output := self._capture(path, None)) is not None)
 
     def left(self, paths: Iterable[str]) -> tuple[Output, ...]:
-        """What an attempt left at these paths, so that it is known again; kept as blobs where there is room."""
+        """What an attempt left at these paths, so that it is known again; kept as blobs where there is room.
+
+        What cannot be looked at is there without a digest.
+        """
         found = []
         for path in paths:
             try:
                 output = self._capture(path, self.largest)
-            except StorageFailed:
-                seen = self.observer.look(path.rstrip("/"))
-                output = Output(path, seen.digest, seen.size)
+            except (StorageFailed, OSError):
+                output = self._seen(path)
             if output is not None:
                 found.append(output)
         return tuple(found)
+
+    def _seen(self, path: str) -> Output:
+        seen = self.observer.look(path.rstrip("/"))
+        return Output(path, seen.digest if not seen.digest.startswith(UNREADABLE) else "", seen.size)
 
     def keep_text(self, text: bytes) -> Output:
         """The output of an artifact without files."""
