@@ -183,6 +183,18 @@ def test_a_reader_that_leaves_does_not_stop_the_run() -> None:
     assert len(list(Path().glob("a*.txt"))) == 40
 
 
+@pytest.mark.parametrize(("where", "code"), [(">&-", 0), (">&- 2>&-", 0), (">/dev/full", 4), (">/dev/full 2>&1", 4)])
+@pytest.mark.parametrize("words", ["run", "run --json", "run --rerun-all --json", "status", "status --json"])
+def test_where_nothing_can_be_said_the_exit_code_says_it(words: str, where: str, code: int) -> None:
+    """Nobody listens: that is no error. What is written to is full: that is one, and no traceback."""
+    Path("headway.yaml").write_text("id: f\ngoal: g\nartifacts:\n  a: {produces: a.txt, run: 'echo x > {output}'}\n")
+    for _ in range(2):
+        subprocess.run([*HEADWAY, "run"], check=True, capture_output=True)
+    command = f"{' '.join(HEADWAY)} {words} {where}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
 def test_exit_codes_are_seen_when_the_caller_ignores_its_children() -> None:
     """With SIGCHLD ignored, a failing command still fails."""
     Path("headway.yaml").write_text(
