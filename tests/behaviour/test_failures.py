@@ -442,7 +442,7 @@ def test_what_cannot_be_put_back_fails_alone(bench: Bench) -> None:
     bench.change("c", version="2")
     ran = bench.run()
     assert (ran.did, ran.code) == ({"failed a", "made c"}, 1)
-    assert ran.result.failed["a"].startswith("File exists: ")
+    assert ran.result.failed["a"].startswith("deep is no folder")
     assert bench.read("deep") == "a file where a folder was"
     bench.delete("deep")
     assert bench.run().log == ["restored a"]
@@ -624,6 +624,26 @@ def test_what_an_attempt_left_that_cannot_be_looked_at_is_nobodys_edit(
         monkeypatch.setattr(module, "open", refusing, raising=False)
     assert bench.run().result.failed["a"].startswith("Too many open files")
     refused.append("elsewhere")
+    bench.makes("a", "whole\n")
+    assert bench.run().did == {"made a"}
+
+
+def test_what_an_attempt_left_before_memory_ran_out_is_nobodys_edit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends an attempt, what stands at its paths afterwards may be its own."""
+
+    def write(ctx: Context) -> None:
+        Path(ctx.output).write_text("half")
+
+    def exhausted(*_: Any) -> None:
+        raise MemoryError
+
+    bench.plan(a={"produces": "a.txt"})
+    bench.makes("a", write)
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs.Outputs, "_capture", exhausted)
+        assert bench.run().result.failed["a"].startswith("MemoryError")
     bench.makes("a", "whole\n")
     assert bench.run().did == {"made a"}
 

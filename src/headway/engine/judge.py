@@ -454,7 +454,13 @@ class Judge:
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
-        return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
+        if not self._unfinished.isdisjoint(stages) or self.precedents.names(digest):
+            return True
+        return self.at_path(path).kind == "tree" and not path.endswith("/") and self._holds_only_ours(path)
+
+    def _holds_only_ours(self, path: str) -> bool:
+        """Whether a folder, where a file belongs, has nothing in it but what ledgers name."""
+        return all(self.precedents.names(seen.digest) for _, seen in self.observer.tree(path))
 
     def left_by_attempts(self, spec: ArtifactSpec) -> tuple[Output, ...]:
         """What the newest attempt at an artifact has left at its paths, if it failed or has no end."""

@@ -239,9 +239,24 @@ class Outputs:
         """The folders above a path; they must be inside the project."""
         parent = os.path.dirname(path.rstrip("/"))
         if not os.path.isdir(self._full(parent)):
+            if file := self.in_the_way(path):
+                raise UsageError(
+                    f"{file} is no folder, and {path} belongs into one of that name",
+                    hint=f"move {file} away, or produce another path",
+                    code="output.parent",
+                )
             os.makedirs(self._full(parent), exist_ok=True)
         if parent not in self._sound:
             self._refuse_outside(path)
+
+    def in_the_way(self, path: str) -> str:
+        """What stands where a folder above a path belongs and is none, or ""."""
+        parent = os.path.dirname(path.rstrip("/"))
+        while parent and not os.path.isdir(self._full(parent)):
+            if os.path.lexists(self._full(parent)):
+                return parent
+            parent = os.path.dirname(parent)
+        return ""
 
     def _refuse_outside(self, path: str) -> None:
         """An output whose folder is a link out of the project is not the project's. Each folder is looked at once."""
