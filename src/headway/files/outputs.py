@@ -5,6 +5,7 @@ Knows paths, bytes and blobs; never why something is written.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -435,6 +436,14 @@ def _replace(path: str, data: bytes, now: int) -> os.stat_result:
 
 
 def _remove_folder(path: str) -> None:
+    """Take a folder away with all that is in it; one that something is mounted on stays, and is empty."""
     import shutil  # takes longer to import than most outputs to write
 
-    shutil.rmtree(path)
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        if error.errno == errno.EBUSY and not os.listdir(path):
+            return
+        if not os.path.isabs(error.filename or ""):  # a name within it says nothing without it
+            error.filename = path
+        raise
