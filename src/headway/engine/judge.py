@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import (
-    content_digest,
-    content_of,
-    reuse_key,
-)
+from headway.core.fingerprint import content_of, reuse_key
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
@@ -387,7 +383,7 @@ class Judge:
         for required in requires:
             done = completed.get(required)
             if done is not None:
-                found[required] = content_digest(done.outputs)
+                found[required] = content_of(done)
             elif required in state.artifacts or self.found_elsewhere(required):
                 found[required] = self.content(required)
         return found
