@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -193,6 +194,16 @@ def test_where_nothing_can_be_said_the_exit_code_says_it(words: str, where: str,
     command = f"{' '.join(HEADWAY)} {words} {where}"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+def test_a_locale_that_cannot_write_a_name_is_told_and_the_way_out_works() -> None:
+    """Python itself takes UTF-8 where no locale is set; whoever has forbidden that is not told of a bug."""
+    Path("headway.yaml").write_text("id: l\ngoal: g\nartifacts:\n  é: {produces: é.txt, run: 'echo é > {output}'}\n")
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([*HEADWAY, "run"], capture_output=True, text=True, check=False, env=plain)
+    assert (done.returncode, "PYTHONUTF8=1" in done.stderr) == (2, True)
+    subprocess.run([*HEADWAY, "run"], check=True, capture_output=True, env={**plain, "PYTHONUTF8": "1"})
+    assert Path("é.txt").read_text(encoding="utf-8") == "é\n"
 
 
 def test_exit_codes_are_seen_when_the_caller_ignores_its_children() -> None:

@@ -42,6 +42,16 @@ def leave(error: Exception, screen: Any) -> int:
             )
         )
         return 4
+    if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":
+        screen.error(
+            UsageError(
+                "There is a name that cannot be written in this locale",
+                facts={"name": ascii(error.object), "encoding": error.encoding},
+                hint="export PYTHONUTF8=1, or set a locale with UTF-8, then run the command again",
+                code="locale",
+            )
+        )
+        return 2
     screen.error(
         BugError(
             "Headway has a bug; nothing that was acknowledged is lost",
