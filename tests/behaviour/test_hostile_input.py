@@ -206,6 +206,18 @@ def test_a_locale_that_cannot_write_a_name_is_told_and_the_way_out_works() -> No
     assert Path("é.txt").read_text(encoding="utf-8") == "é\n"
 
 
+@pytest.mark.parametrize("words", [["run", "--set"], ["accept", "a", "--reason"], ["learn"]])
+def test_words_that_are_not_text_are_refused(words: list[str]) -> None:
+    """Bytes that are no UTF-8 are somebody's mistake, and change nothing."""
+    Path("headway.yaml").write_text(
+        "id: w\ngoal: g\nvars: {v: x}\nartifacts:\n  a: {produces: a.txt, run: 'echo {vars.v} > {output}'}\n"
+    )
+    subprocess.run([*HEADWAY, "run"], check=True, capture_output=True)
+    done = subprocess.run([*HEADWAY, *words, b"v=\xff"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "\\udcff" in done.stderr) == (2, True)
+    assert "Nothing to do" in subprocess.run([*HEADWAY, "run"], check=True, capture_output=True, text=True).stdout
+
+
 def test_exit_codes_are_seen_when_the_caller_ignores_its_children() -> None:
     """With SIGCHLD ignored, a failing command still fails."""
     Path("headway.yaml").write_text(
