@@ -182,7 +182,7 @@ class Doctor:
                 "blob.missing",
                 f"What {state.proposal.path} said when it was last taken in is gone",
                 "the next change of the file cannot be told from a change of the ledger",
-                f"headway plans new {state.proposal.path} --take file (or ledger)",
+                "{0} --take file, or {0} --take ledger".format(f"headway plans new {as_word(state.proposal.path)}"),
             )
         own: dict[str, int] = {}
         edits: list[str] = []

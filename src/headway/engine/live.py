@@ -101,7 +101,7 @@ class _Walk:
             return f"a {type(value).__qualname__}"
         if isinstance(value, types.ModuleType):
             path = _file_of(value)
-            return self.code.of_module(path) if self.code.owns(path) else f"module {value.__name__}"
+            return self._of_module(value, path, depth) if self.code.owns(path) else f"module {value.__name__}"
         if inspect.isfunction(value):
             self._note(value)
             return self.in_file(value) or self._once(value, depth, self.of_code)
@@ -115,6 +115,17 @@ class _Walk:
         if inspect.isbuiltin(value):
             return f"builtin {value.__module__}.{value.__qualname__}"
         return self._once(value, depth, self._of_value)
+
+    def _of_module(self, module: types.ModuleType, path: str, depth: int) -> str:
+        """A module by its file; by what was loaded of it, if the file holds something else by now."""
+        found = self.code.of_module(path)
+        if all(self._is_loaded(file, None) for file in self.code.reached.get((path, "*"), {path})):
+            return found
+        return self._once(module, depth, self._of_loaded)
+
+    def _of_loaded(self, module: types.ModuleType, depth: int) -> str:
+        names = sorted(name for name in vars(module) if not name.startswith("__"))
+        return f"module {module.__name__} {[(name, self.of(vars(module)[name], depth + 1)) for name in names]}"
 
     def _once(self, value: Any, depth: int, tell: Any) -> str:
         if not isinstance(value, (str, bytes, int, float, type(None))):
