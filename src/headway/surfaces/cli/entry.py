@@ -37,9 +37,9 @@ def _leave(out: str, err: str) -> None:
     """Say it and be gone: there is nothing to tidy up, and tidying takes as long as looking did."""
     try:
         for stream, text in ((sys.stderr, err), (sys.stdout, out)):
-            data = (
-                text.encode(stream.encoding, "backslashreplace") if stream is not None else b""
-            )  # closed by the caller
+            if stream is None:  # closed by the caller
+                continue
+            data = text.encode(stream.encoding, "backslashreplace")
             while data:
                 data = data[os.write(stream.fileno(), data) :]
     except BrokenPipeError:  # nobody reads it any more, which is no error
