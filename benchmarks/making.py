@@ -65,7 +65,7 @@ def one_change(setting: Setting) -> list[Row]:
     actions = [ours(form) for form in forms]
     if isinstance(peer, Ready):
         actions.append(lambda: _changed(peer.folder, layers, next(versions), peer.run))
-    spent = medians(min(setting.repeat, 3), *actions)
+    spent = medians(setting.repeat, *actions)
     what = f"{layers.cone} of {layers.total:,}"
     theirs = spent[-1] if isinstance(peer, Ready) else None
     doit = Row(f"change: doit, {what}", theirs * 1e3 if theirs else None, "ms" if theirs else "", note=_note(peer))

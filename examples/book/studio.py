@@ -79,5 +79,5 @@ def apply(ctx):
 
 
 def book(ctx):
-    scenes = ctx.inputs["scene:*/apply"].json()
-    return "# The book\n\n" + "\n".join((ctx.root / f"draft/{unit}/prose.md").read_text() for unit in scenes)
+    scenes = ctx.inputs["scene:*/repair"].json().values()
+    return "# The book\n\n" + "\n".join((ctx.root / scene["prose"]["path"]).read_text() for scene in scenes)

@@ -14,7 +14,8 @@ The plan is what the Python code builds, each time it runs; it is saved and judg
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -292,7 +293,7 @@ class Plan:
         result = self._resting(asked, reporter)
         if result is None:
             work = self._work()
-            with calmly():
+            with calmly(), _staying():
                 meant = work.taken_in(self.meant(project=work.project))
                 result = work.run(
                     meant.plan_id,
@@ -388,6 +389,21 @@ class Plan:
         if own and plain_name and not odd and not bound and is_defined_once(real, name):
             return f"{os.path.relpath(real, root)}:{name}"
         return f"{LIVE}{''.join(c if c.isidentifier() or c.isdigit() else '_' for c in name.rsplit('.', 1)[-1])}"
+
+
+@contextmanager
+def _staying() -> Iterator[None]:
+    """Functions may go to another folder; whoever ran them stays where they were, and so does the project."""
+    try:
+        here = os.getcwd()
+    except OSError:  # it is gone already
+        here = ""
+    try:
+        yield
+    finally:
+        if here:
+            with suppress(OSError):
+                os.chdir(here)
 
 
 class PipelineBuilder:

@@ -154,6 +154,13 @@ class Doctor:
                 f"{REPAIR} --plan-id {folder.plan_id} --drift discard" + (" (or adopt)" if kind.is_json else ""),
             )
 
+        edited = [unit for unit, is_there in folder.phases_amiss(execution).items() if is_there]
+        if edited:
+            names = ", ".join(f"phases/{unit}.json" for unit in edited[:SHOWN])
+            rest = f" and {len(edited) - SHOWN} more" if len(edited) > SHOWN else ""
+            message = f"{names}{rest}: not what the ledger says of the unit"
+            yield Finding("phases.drift", message, "nothing: the ledger counts", REPAIR)
+
     def _lacks(self, outputs: Iterable[Output]) -> bool:
         """Whether the blobs lack any of these bytes; of a folder also of anything in it."""
         return any(not self.project.blobs.has(name) for name in blobs_of(outputs, self.project.blobs))
@@ -175,7 +182,7 @@ class Doctor:
                 "blob.missing",
                 f"What {state.proposal.path} said when it was last taken in is gone",
                 "the next change of the file cannot be told from a change of the ledger",
-                f"headway plans new {state.proposal.path} --take file (or ledger)",
+                "{0} --take file, or {0} --take ledger".format(f"headway plans new {as_word(state.proposal.path)}"),
             )
         own: dict[str, int] = {}
         edits: list[str] = []
@@ -208,6 +215,9 @@ class Doctor:
         if execution is None:
             return done
         done += self._mend_blobs(execution.state)
+        if amiss := folder.phases_amiss(execution):
+            folder.write_phases(execution, amiss)
+            done.append(f"{count(len(amiss), 'phase ledger')} written from the ledger again.")
         if answer is not None:
             done += self._mend_projections(folder, execution, answer)
         return done

@@ -13,6 +13,7 @@ from headway.core.gates import missing
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Claim, State
+from headway.engine.selecting import answers_to_state
 from headway.engine.session import Judged
 from headway.holding import gone
 from headway.ledger.recovery import now
@@ -120,6 +121,9 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
         elif reason.code in EDITS:
             edits[artifact_id] = reason
             waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
+        elif reason.code == "pre_state_changed":
+            ways = ", or ".join(f"headway run {flag}" for flag in answers_to_state(state, spec))
+            waiting[artifact_id] = f"{reason.text}: {ways}"
         elif artifact_id in roots:
             blocked[artifact_id] = roots[artifact_id]
         elif (elsewhere := judged.judge.unusable(artifact_id)) is not None:

@@ -268,7 +268,7 @@ class PlanFolder:
         """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them."""
         if not state.units:
             return
-        home = os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
+        home = self._phases
         known = phases.reflected(home, self.plan_id)
         if known is None:
             self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
@@ -279,6 +279,25 @@ class PlanFolder:
             phases.write(self.disk, home, state, sorted(units), seq)
         except (OSError, HeadwayError) as error:
             self._notice(f"phases/ could not be written: {error}")
+
+    @property
+    def _phases(self) -> str:
+        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
+
+    def phases_amiss(self, execution: SavedExecution) -> dict[str, bool]:
+        """Units whose phase ledgers say something else than the plan's, and whether they are there at all. Those that
+        something has happened to since they were last written are caught up with by whoever writes next."""
+        state = execution.state
+        known = phases.reflected(self._phases, self.plan_id)
+        behind = phases.touched(state, self.history(known + 1)) if known is not None else set()
+        units = (unit for expansion in state.units.values() for unit in expansion.units)
+        return phases.amiss(self._phases, state, (unit for unit in units if unit not in behind))
+
+    def write_phases(self, execution: SavedExecution, units: Iterable[str]) -> None:
+        """The phase ledgers of these units, anew."""
+        self._units.update(units)
+        self._since = self._since or execution.position.seq + 1
+        self._write_phases(execution.state, execution.position.seq)
 
     def _is_due(self, execution: SavedExecution, *, ending: bool = False) -> bool:
         """Whether enough has happened to pay for writing them: less is asked for at the `ending` of a run."""

@@ -132,6 +132,23 @@ def test_a_file_that_is_edited_after_it_was_loaded_is_made_again_by_the_next_pro
     assert run(tmp_path) == "0"
 
 
+@pytest.mark.parametrize("helper", HELPERS)
+def test_a_module_that_a_closure_uses_counts_as_it_was_loaded(tmp_path: Path, helper: str) -> None:
+    """Edited and not loaded again, the old code runs; loaded again, or in the next process, the new one is due."""
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "h.py").write_text(HELPERS[helper])
+    (tmp_path / "plan.py").write_text(
+        "import importlib, pathlib, h\nfrom headway import Plan\nplan = Plan('Live', id='live')\n"
+        "def made(word):\n    return lambda: h.helper() + word\nplan.add('x', make=made('!'), produces='x.txt')\n"
+        "plan.run()\nfile, x = pathlib.Path('h.py'), pathlib.Path('x.txt')\n"
+        "file.write_text(file.read_text().replace(\"'old'\", \"'oh, new'\"))\n"
+        "said = [plan.run() and x.read_text()]\nimportlib.reload(h)\n"
+        "print(*said, plan.run() and x.read_text())\n"
+    )
+    assert run(tmp_path) == "old! oh, new!"
+    assert run(tmp_path) == "oh, new! oh, new!"
+
+
 def test_a_plan_that_is_run_by_python_and_by_headway_in_turn_is_one_plan(tmp_path: Path) -> None:
     """What instances are, and what they hold, does not depend on who runs the file; an edit is seen by both."""
     (tmp_path / "headway.toml").write_text("")

@@ -610,3 +610,23 @@ def test_what_is_no_output_is_never_taken_away(bench: Bench, path: str) -> None:
     with pytest.raises(HeadwayError):
         Outputs(str(bench.root), bench.project.blobs, Observer(str(bench.root))).remove(path)
     assert bench.root.exists()
+
+
+def test_an_output_that_was_a_file_gives_way_to_a_folder_of_its_name(bench: Bench) -> None:
+    """What the plan itself once left is in nobody's way; what a person wrote there stays, and is named."""
+    bench.plan(a={"produces": "out"})
+    bench.run()
+    bench.change("a", produces=("out/deep/a.txt",))
+    assert bench.run().did == {"made a"}
+    bench.change("a", produces=("out",))
+    assert bench.run().did == {"reused a"}
+    bench.change("a", produces=("out/deep/a.txt",))
+    assert bench.run().did == {"reused a"}
+    bench.write("mine", "by hand")
+    bench.change("a", produces=("mine/a.txt",))
+    error = "mine is no folder, and mine/a.txt belongs into one of that name"
+    assert bench.run().result.failed["a"].startswith(error)
+    assert bench.read("mine") == "by hand"
+    bench.write("out/deep/mine", "by hand")
+    bench.change("a", produces=("out",))
+    assert bench.run().did == {"held a"}

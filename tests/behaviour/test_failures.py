@@ -21,6 +21,7 @@ from headway.engine import workers
 from headway.engine.recipes.base import QuotaExhausted
 from headway.engine.recipes.function import Context
 from headway.errors import StorageFailed
+from headway.files import observe, outputs
 from tests.bench import Bench, Hasty
 from tests.processes import processes, soon, zombies
 
@@ -441,7 +442,7 @@ def test_what_cannot_be_put_back_fails_alone(bench: Bench) -> None:
     bench.change("c", version="2")
     ran = bench.run()
     assert (ran.did, ran.code) == ({"failed a", "made c"}, 1)
-    assert ran.result.failed["a"].startswith("File exists: ")
+    assert ran.result.failed["a"].startswith("deep is no folder")
     assert bench.read("deep") == "a file where a folder was"
     bench.delete("deep")
     assert bench.run().log == ["restored a"]
@@ -600,6 +601,51 @@ def test_a_disk_without_room_for_blobs_fails_the_artifact(tmp_path: Path) -> Non
     assert "No space left on device" in ran.result.failed["a"]
     disk.full = False
     assert bench.run().did == {"made a", "made b", "made c"}
+
+
+def test_what_an_attempt_left_that_cannot_be_looked_at_is_nobodys_edit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many files are open: what it wrote cannot even be hashed. The next run asks nobody about it."""
+    refused: list[str] = []
+
+    def write(ctx: Context) -> None:
+        Path(ctx.output).write_text("whole\n")
+        refused.append("a.txt")
+
+    def refusing(path: Any, *args: Any, **options: Any) -> Any:
+        if refused and str(path).endswith(refused[-1]):
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        return open(path, *args, **options)
+
+    bench.plan(a={"produces": "a.txt"})
+    bench.makes("a", write)
+    for module in (observe, outputs):
+        monkeypatch.setattr(module, "open", refusing, raising=False)
+    assert bench.run().result.failed["a"].startswith("Too many open files")
+    refused.append("elsewhere")
+    bench.makes("a", "whole\n")
+    assert bench.run().did == {"made a"}
+
+
+def test_what_an_attempt_left_before_memory_ran_out_is_nobodys_edit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends an attempt, what stands at its paths afterwards may be its own."""
+
+    def write(ctx: Context) -> None:
+        Path(ctx.output).write_text("half")
+
+    def exhausted(*_: Any) -> None:
+        raise MemoryError
+
+    bench.plan(a={"produces": "a.txt"})
+    bench.makes("a", write)
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs.Outputs, "_capture", exhausted)
+        assert bench.run().result.failed["a"].startswith("MemoryError")
+    bench.makes("a", "whole\n")
+    assert bench.run().did == {"made a"}
 
 
 class CrampedDisk(FullDisk):

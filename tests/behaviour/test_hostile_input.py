@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -181,6 +182,40 @@ def test_a_reader_that_leaves_does_not_stop_the_run() -> None:
     command = " ".join([*HEADWAY, "run"])
     subprocess.run(["/bin/sh", "-c", f"{command} | head -n 1"], check=True, capture_output=True)
     assert len(list(Path().glob("a*.txt"))) == 40
+
+
+@pytest.mark.parametrize(("where", "code"), [(">&-", 0), (">&- 2>&-", 0), (">/dev/full", 4), (">/dev/full 2>&1", 4)])
+@pytest.mark.parametrize("words", ["run", "run --json", "run --rerun-all --json", "status", "status --json"])
+def test_where_nothing_can_be_said_the_exit_code_says_it(words: str, where: str, code: int) -> None:
+    """Nobody listens: that is no error. What is written to is full: that is one, and no traceback."""
+    Path("headway.yaml").write_text("id: f\ngoal: g\nartifacts:\n  a: {produces: a.txt, run: 'echo x > {output}'}\n")
+    for _ in range(2):
+        subprocess.run([*HEADWAY, "run"], check=True, capture_output=True)
+    command = f"{' '.join(HEADWAY)} {words} {where}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+def test_a_locale_that_cannot_write_a_name_is_told_and_the_way_out_works() -> None:
+    """Python itself takes UTF-8 where no locale is set; whoever has forbidden that is not told of a bug."""
+    Path("headway.yaml").write_text("id: l\ngoal: g\nartifacts:\n  é: {produces: é.txt, run: 'echo é > {output}'}\n")
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([*HEADWAY, "run"], capture_output=True, text=True, check=False, env=plain)
+    assert (done.returncode, "PYTHONUTF8=1" in done.stderr) == (2, True)
+    subprocess.run([*HEADWAY, "run"], check=True, capture_output=True, env={**plain, "PYTHONUTF8": "1"})
+    assert Path("é.txt").read_text(encoding="utf-8") == "é\n"
+
+
+@pytest.mark.parametrize("words", [["run", "--set"], ["accept", "a", "--reason"], ["learn"]])
+def test_words_that_are_not_text_are_refused(words: list[str]) -> None:
+    """Bytes that are no UTF-8 are somebody's mistake, and change nothing."""
+    Path("headway.yaml").write_text(
+        "id: w\ngoal: g\nvars: {v: x}\nartifacts:\n  a: {produces: a.txt, run: 'echo {vars.v} > {output}'}\n"
+    )
+    subprocess.run([*HEADWAY, "run"], check=True, capture_output=True)
+    done = subprocess.run([*HEADWAY, *words, b"v=\xff"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "\\udcff" in done.stderr) == (2, True)
+    assert "Nothing to do" in subprocess.run([*HEADWAY, "run"], check=True, capture_output=True, text=True).stdout
 
 
 def test_exit_codes_are_seen_when_the_caller_ignores_its_children() -> None:

@@ -701,3 +701,18 @@ def test_the_status_and_the_reasons_agree_with_the_run(bench: Bench) -> None:
     why = bench.why("c")
     assert ([root["artifact"] for root in why["root_causes"]], why["cascade"]) == (["a"], ["b"])
     assert why["root_causes"][0]["code"] == "source_changed"
+
+
+def test_what_reads_through_a_link_is_made_again_with_what_the_link_leads_to(bench: Bench) -> None:
+    """The link itself came out the same; its reader has read something else."""
+    bench.plan(
+        build={"produces": "build.txt", "run": "echo one > {output}"},
+        newest={"produces": "newest.txt", "requires": ["build"], "run": "ln -sf build.txt {output}"},
+        reader={"produces": "reader.txt", "requires": ["newest"], "run": "cat newest.txt > {output}"},
+    )
+    bench.run()
+    bench.change("build", run="echo two > {output}")
+    assert bench.run().log == ["made build", "made newest", "made reader"]
+    assert bench.read("reader.txt") == "two\n"
+    bench.change("newest", run="ln -s -f build.txt {output}")
+    assert bench.run().log == ["made newest", "kept reader"]

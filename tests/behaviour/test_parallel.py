@@ -8,6 +8,7 @@ import pytest
 
 from headway.core.commands import StartArtifacts
 from headway.core.plan import Profile
+from headway.errors import TryLater
 from tests.bench import Bench, after
 
 
@@ -131,3 +132,23 @@ def test_a_hundred_at_once_are_all_recorded(bench: Bench) -> None:
     assert (len(ran.result.made), list(ran.result.failed), ran.result.blocked) == (100, ["n050"], {"end": "n050"})
     bench.makes("n050", "well")
     assert bench.run(jobs=16).result.made == ["n050", "end"]
+
+
+def test_fewer_threads_than_wanted_make_everything_all_the_same(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system sets a limit: those that it allows go on, and without any the run says what to do."""
+    begin, allowed = threading.Thread.start, 2
+
+    def start(thread: threading.Thread) -> None:
+        name = thread.name.removeprefix("headway-")
+        if name == "sync" or (name.isdigit() and int(name) >= allowed):
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    bench.plan("a -> b; c; d; e; f")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert sorted(bench.run(jobs=8).result.made) == [*"abcdef"]
+    allowed = 0
+    with pytest.raises(TryLater, match="lets no thread begin"):
+        bench.run(jobs=8, rerun_all=True)
+    allowed = 8
+    assert sorted(bench.run(jobs=8).result.made) == [*"abcdef"]

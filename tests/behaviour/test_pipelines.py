@@ -65,6 +65,22 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     assert update["prompt_hash_prev"] != update["prompt_hash_new"]
 
 
+def test_what_a_changed_prompt_may_cost_is_what_was_made_from_it_by_way_of_the_state_too(book: Book) -> None:
+    """The question counts what would be made again: not what was never made, and not only what requires it."""
+    book.edit("    templates: {system: prompts/system.md}", "    overrides: {s1: {write: {phase: prompts/other.md}}}")
+    book.prompt("other", "other")
+    book.stop_at("s2/apply")
+    book.go()
+    book.prompt("other", "in more words")
+    (question,) = book.go()["prompts"]
+    assert (question["units"], question["phases"]) == (["s1"], ["write"])
+    again = {*unit("s1", *PHASES[3:]), *unit("s2", *PHASES[1:-1])}
+    assert question["at_most"] == len(again)
+    book.calls()
+    book.go("--resume-allow-prompt-change", "why not")
+    assert set(book.calls()) - {"s2/apply"} == again
+
+
 def test_on_a_terminal_it_asks_why_and_goes_on_with_a_reason(book: Book) -> None:
     """Enter alone leaves everything as it is, and names the flags; a reason is recorded as if it had been a flag."""
     book.stop_at("s2/apply")
@@ -200,6 +216,22 @@ def test_a_phase_ledger_can_be_deleted(book: Book) -> None:
     book.prompt("write", "again {{ unit }}")
     book.go()
     assert list(book.json(".headway/phases/s2.json")["phases"]) == [phase.removesuffix("~1") for phase in PHASES]
+
+
+def test_phase_ledgers_that_were_deleted_or_edited_are_mended_by_the_doctor(book: Book) -> None:
+    """One that is not there is nobody's worry; one that says something else is named. Both come back as they were."""
+    book.go()
+    first, second = (book.root / f".headway/phases/{name}.json" for name in ("s1", "s2"))
+    was = [json.loads(path.read_text()) for path in (first, second)]
+    first.unlink()
+    assert book.do("doctor").code == 0
+    second.write_text(second.read_text().replace('"success"', '"fail"', 1))
+    told = book.do("doctor")
+    assert told.code == 4
+    assert "phases/s2.json: not what the ledger says of the unit" in told.out
+    assert "2 phase ledgers written from the ledger again" in book.do("doctor", "--repair").out
+    assert [json.loads(path.read_text()) for path in (first, second)] == was
+    assert book.do("doctor").code == 0
 
 
 def test_phase_ledgers_of_a_run_that_was_killed_are_caught_up_with(book: Book) -> None:
@@ -567,6 +599,23 @@ def test_beginning_anew_over_another_state_names_what_can_be_typed(book: Book) -
     assert book.go("--rerun-from", first)["status"] == "completed"
 
 
+def test_whoever_only_looks_at_another_state_is_told_what_decides_about_it(book: Book) -> None:
+    """Every command that is named leads on: none of them to a run that is refused, and from there back."""
+    book.stop_at("s1/repair~1")
+    book.go()
+    book.stop_at("")
+    (book.root / "state.json").write_text('{"applied": ["ghost"], "words": 5}')
+    (decision,) = book.go()["decisions"]
+    (first,) = decision["artifacts"]
+    assert book.do("why", first, "--json").json["decide"] == decision
+    assert f"Decide: headway run {decision['flags'][0]}" in book.do("why", first).out
+    assert book.do("status", "--json").json["next"] == f"headway why {first}"
+    assert "1 to decide about" in book.do("run", "-n").out
+    offered = book.do("next", "--json").json
+    assert first not in [offer["artifact"] for offer in offered["next"]]
+    assert offered["waiting"][first].endswith(", or ".join(f"headway run {flag}" for flag in decision["flags"]))
+
+
 def test_going_on_over_another_state_keeps_what_was_made_and_changes_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -927,6 +976,35 @@ def test_files_are_units_and_a_changed_file_touches_its_unit_alone(
     (book.root / "docs/a.md").unlink()
     assert book.go()["made"] == ["all"]
     assert book.json("all.json").keys() == {"b", "c"}
+
+
+def test_what_units_come_to_are_no_units_whatever_the_pattern(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else every run would go on with what the one before has left. What is changed in its own place stays one."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(
+        "id: p\ngoal: g\npipelines:\n  t:\n    units: {files: '**/*.md'}\n    phases:\n"
+        "      turn: {run: 'tr a-z A-Z < {file} > {outputs.o}', outputs: {o: 'turned/{unit}.md'}}\n"
+    )
+    (tmp_path / "docs").mkdir()
+    for name in ("a.md", "docs/b.md"):
+        (tmp_path / name).write_text("text\n")
+    assert sorted(shop.run(capsys, "run", "--json").json["made"]) == ["a/turn", "docs/b/turn"]
+    assert shop.run(capsys, "run").out.startswith("Nothing to do: 2 artifacts")
+    (tmp_path / "c.md").write_text("more\n")
+    assert shop.run(capsys, "run", "--json").json["made"] == ["c/turn"]
+
+
+def test_two_files_of_one_unit_are_both_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shop = Workshop(tmp_path)
+    shop.file.write_text("id: p\ngoal: g\npipelines: {t: {units: {files: 'docs/*'}, phases: {turn: {run: 'true'}}}}\n")
+    (tmp_path / "docs").mkdir()
+    for name in ("a.md", "a.txt"):
+        (tmp_path / f"docs/{name}").write_text("text\n")
+    refused = shop.run(capsys, "run")
+    assert refused.code == 2
+    assert "unit a is there twice: docs/a.md and docs/a.txt" in refused.err
 
 
 def test_shared_state_is_handed_on_in_order_even_when_units_are_independent(

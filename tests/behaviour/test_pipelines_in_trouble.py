@@ -431,6 +431,21 @@ def test_a_state_is_read_already_and_what_is_no_json_is_said_so(
     assert "p.md: fromjson was given what is no JSON: Expecting value" in shop.run(capsys, "run").out
 
 
+@pytest.mark.parametrize("state", [b"\xff\xfe\x00", None])
+def test_a_state_that_is_no_text_is_nothing_to_templates_that_do_not_show_it(
+    labels: Workshop, capsys: pytest.CaptureFixture[str], state: bytes | None
+) -> None:
+    """A database, say, or a folder."""
+    path = "world.db" if state else "world/"
+    text = LABELS.replace("    phases:", f"    state: {path}\n    phases:", 1)
+    labels.file.write_text(text.replace("      label: {", "      label: {pre_state: true, ", 1))
+    if state:
+        (labels.root / path).write_bytes(state)
+    else:
+        (labels.root / path).mkdir()
+    assert labels.run(capsys, "run").code == 0
+
+
 def test_without_jinja_a_run_that_needs_it_does_not_start(
     labels: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -510,6 +525,22 @@ def test_what_only_gathers_is_nobodys_work(labels: Workshop, capsys: pytest.Capt
     labels.run(capsys, "run")
     assert labels.run(capsys, "status", "--json").json["progress"] == {"done": 17, "total": 17}
     assert labels.run(capsys, "run").out == "Nothing to do: 17 artifacts are up to date.\n"
+
+
+def test_nobody_can_claim_or_skip_what_says_which_units_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else units would be done with that nobody has named; what leads on is what they are read from."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(ECHO.replace("UNITS", "{from: outline, items: 'essays[*].id'}").replace("pipelines:", OUTLINE))
+    shop.run(capsys, "run")
+    assert f"Next: headway why 'essay:*' --project {tmp_path}\n" in shop.run(capsys, "next").out
+    for words in (("claim", "essay:*"), ("skip", "essay:*", "--reason", "why not")):
+        refused = shop.run(capsys, *words)
+        assert refused.code == 2
+        assert "essay:* follows from what it gathers: nobody makes it" in refused.err
+        assert "next: headway why 'essay:*'" in refused.err
+    assert f"Next: headway run --rerun-from outline --project {tmp_path}" in shop.run(capsys, "why", "essay:*").out
 
 
 def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

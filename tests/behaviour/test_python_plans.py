@@ -216,6 +216,28 @@ def test_cancelling_a_run_pauses_it() -> None:
     assert (result.made, result.kept) == (["slow"], ["quick"])
 
 
+def test_a_function_that_goes_to_another_folder_takes_nobody_along(tmp_path: Path) -> None:
+    """Neither what is made after it, nor the next run of the same program."""
+    plan = Plan("Wander")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    @plan.artifact(produces="a.txt")
+    def a() -> str:
+        os.chdir(elsewhere)
+        return "a"
+
+    @plan.artifact(produces="b.txt", requires=["a"])
+    def b(ctx: Context) -> None:
+        Path(ctx.output).write_text(ctx.inputs["a"].text() + "b")
+
+    before = Path.cwd()
+    assert plan.run(jobs=1).made == ["a", "b"]
+    assert (Path.cwd(), (before / "b.txt").read_text()) == (before, "ab")
+    assert plan.run().kept == ["a", "b"]
+    assert not list(elsewhere.iterdir())
+
+
 def test_a_failure_raises_with_the_result_unless_it_is_not_wanted() -> None:
     """RunFailed carries what was made; check=False gives the result instead."""
     plan = Plan("Fail", id="fail")

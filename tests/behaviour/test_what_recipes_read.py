@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +124,28 @@ def test_a_folder_does_not_keep_files_of_earlier_runs() -> None:
     Path("in/b.txt").unlink()
     plan.run()
     assert sorted(p.name for p in Path("out").iterdir()) == ["a.txt"]
+
+
+def test_a_folder_that_something_is_mounted_on_is_emptied_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A volume of a container cannot be removed: that it is empty is enough to begin with, and to put things back."""
+    remove = os.rmdir
+
+    def rmdir(path: str, *, dir_fd: int | None = None) -> None:
+        if os.path.basename(path) == "out":
+            raise OSError(errno.EBUSY, "Device or resource busy", path)
+        remove(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    Path("in.txt").write_text("1")
+    Path("out").mkdir()
+    plan = Plan("Volume", id="volume")
+    plan.add("split", sources=["in.txt"], produces="out/", run="mkdir {output}$(cat in.txt); cp in.txt {output}")
+    assert plan.run().made == ["split"]
+    Path("in.txt").write_text("2")
+    assert plan.run().made == ["split"]
+    Path("out/mine").write_text("by hand")
+    assert plan.run(on_edit="discard").restored == ["split"]
+    assert sorted(p.name for p in Path("out").iterdir()) == ["in.txt"]
 
 
 def test_a_folder_is_written_the_same_as_output_and_as_input() -> None:

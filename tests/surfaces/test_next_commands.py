@@ -188,6 +188,22 @@ def test_a_name_with_blanks_is_one_word_of_the_next_command(tmp_path: Path, caps
     )
 
 
+def test_a_name_that_begins_with_a_dash_is_no_option_of_the_next_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is printed can be typed: `./-x`, as with files."""
+    shop = project(tmp_path, 'id: p\ngoal: g\nartifacts:\n  -x: {produces: -out, run: "exit 3"}\n')
+    shown = last(shop.run(capsys, "run").out)
+    for verb, code in (("why", 0), ("run", 1)):
+        words = shlex.split(shown.partition("Next: headway ")[2])
+        assert words[:2] == [verb, "./-x"]
+        done = shop.run(capsys, *words)
+        assert (done.code, done.err) == (code, "")
+        shown = last(done.out)
+    for words in (["run", "--rerun-from", "./-x"], ["claim", "./-x", "--by", "me"], ["why", "./-out"]):
+        assert "-x" in shop.run(capsys, *words).out
+
+
 def test_an_effect_that_is_in_doubt_is_asked_about_by_whoever_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

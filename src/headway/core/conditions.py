@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 LONGEST = 1000
+DEEPEST = 100
+"""So many parts may stand in one another."""
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -41,6 +43,7 @@ def parse(text: str) -> ast.expr:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ConditionError(f'{text!r} is not a condition such as report.status == "pass"') from None
     _allow(tree)
+    _refuse_depth(tree)
     return tree
 
 
@@ -67,6 +70,14 @@ def _allow(tree: ast.expr) -> None:
             raise ConditionError(f"{ast.unparse(node)!r} cannot stand in a condition")
         if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
             raise ConditionError(f"{ast.unparse(node)!r} cannot stand in a condition")
+
+
+def _refuse_depth(tree: ast.expr) -> None:
+    layer: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        layer = [inner for node in layer for inner in ast.iter_child_nodes(node)]
+    if layer:
+        raise ConditionError(f"a condition has at most {DEEPEST} parts in one another")
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -111,7 +122,19 @@ def _inside(value: Any, key: Any, node: ast.expr) -> Any:
     try:
         return value[key]
     except (KeyError, IndexError, TypeError):
-        raise ConditionError(f"there is no {ast.unparse(node)}") from None
+        raise ConditionError(f"there is no {ast.unparse(node)}: what is before it is {_kind(value)}") from None
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case dict():
+            return f"a mapping with {', '.join(map(str, value))}" if value else "an empty mapping"
+        case list():
+            return f"a list of {len(value)}"
+        case str():
+            return "text, and no JSON"
+        case _:
+            return "null" if value is None else str(value).lower()
 
 
 def _tried(node: ast.expr, function: Callable[..., Any], *values: Any) -> Any:

@@ -281,7 +281,7 @@ class GateRecorded(Event):
 
 
 class ArtifactFailed(Event):
-    """An attempt failed, after its retries. `left` is what it left at the output paths."""
+    """An attempt failed, after its retries. `left` is what it left at the output paths; without a digest, something."""
 
     type = "artifact_failed"
     id: str

@@ -231,5 +231,15 @@ def reuse_key(fp: Fingerprint) -> str:
 
 
 def content_of(done: Completion | None) -> str:
-    """The content of a requirement, by its newest completion."""
-    return content_digest(done.outputs) if done is not None else NOTHING
+    """The content of a requirement, by its newest completion.
+
+    Through a link one reads what it leads to, and of that only what the link was made from can tell.
+    """
+    if done is None:
+        return NOTHING
+    outputs = done.outputs
+    if len(outputs) == 1 and outputs[0].kind != "link":
+        return outputs[0].digest[:LENGTH]
+    if any(output.kind == "link" for output in outputs):
+        return digest([content_digest(outputs), done.fp.inputs, done.fp.sources, done.fp.before])
+    return content_digest(outputs)

@@ -27,8 +27,8 @@ def plan_id_problem(plan_id: str) -> str:
 
 
 def as_word(name: str) -> str:
-    """A name as it is typed in a command: one word, whatever is in it."""
-    return shlex.quote(name)
+    """A name as it is typed in a command: one word, whatever is in it, and no option (`./-x`, as with files)."""
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def name_elsewhere(name: str) -> tuple[str, str] | None:

@@ -150,6 +150,11 @@ def unfinished(state: State, boot: str = "") -> set[str]:
     return found
 
 
+def unseen(state: State) -> set[str]:
+    """Artifacts whose attempt failed, and of which nobody could tell what it left: an output without a digest."""
+    return {a for a, failure in state.failed.items() if any(not output.digest for output in failure.left)}
+
+
 def _has_ended(state: State, artifact_id: str, since: int) -> bool:
     aspects = (state.completed, state.failed, state.skipped)
     return any((end := aspect.get(artifact_id)) is not None and end.seq > since for aspect in aspects)

@@ -20,6 +20,9 @@ from headway.errors import UsageError
 
 READS_VARS = "+vars"
 
+ANY_NAME = frozenset({"eval", "exec", "globals"})
+"""Who uses one of these may use any name of its module."""
+
 
 class Module:
     """One project file: its top-level names, and the statements that bind them."""
@@ -28,9 +31,13 @@ class Module:
         self.path = path
         self.tree = ast.parse(source, filename=os.path.basename(path))
         self.names: dict[str, list[ast.stmt]] = {}
+        self.effects: dict[str, list[ast.stmt]] = {}
+        """Statements that change what a name stands for by calling something."""
+
         self.imports: dict[str, list[tuple[str, str]]] = {}
         self.stars: list[str] = []
         self._read(self.tree.body)
+        self._read_effects(self.tree.body)
         self._read_inner_imports()
 
     def _read(self, body: list[ast.stmt]) -> None:
@@ -42,9 +49,32 @@ class Module:
                 for name in dict.fromkeys([*_bound(node), *changed_in(node)]):
                     self.names.setdefault(name, []).append(node)
 
+    def _read_effects(self, body: list[ast.stmt]) -> None:
+        """Names whose values calls at the top change: `fill(TABLE)`, `@register`, `@generic.register`."""
+        functions = {n.name: n for n in body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        changes = _changes_by(functions)
+        for node in body:
+            called, given = _called_at_the_top(node)
+            changed = {name for function in called for name in changes.get(function, ())}
+            changed |= {name for name in given if name in self.names and name not in functions}
+            changed |= {base for base in _extended(node) if base in functions or self._is_made_here(base)}
+            for name in sorted(changed):
+                if node not in self.names.setdefault(name, []):
+                    self.effects.setdefault(name, []).append(node)
+
+    def _is_made_here(self, name: str) -> bool:
+        """Whether a name stands for an instance of a class of this file."""
+        for node in self.names.get(name, ()):
+            made = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+            if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
+                return any(isinstance(n, ast.ClassDef) for n in self.names.get(made.func.id, ()))
+        return False
+
     def _read_inner_imports(self) -> None:
-        """Imports wherever they stand: at the top, under a condition, or inside a function."""
+        """Imports wherever they stand: at the top, under a condition, or inside a function; by a call, too."""
         for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and (by_call := _imported_by_call(node)) is not None:
+                self._import(*by_call, "*")
             if isinstance(node, ast.ImportFrom):
                 self._read_from(node)
             elif isinstance(node, ast.Import):
@@ -76,7 +106,8 @@ class Code:
     """Digests of the code of functions in one project, each file read once."""
 
     def __init__(self, root: str, *, former: bool = False) -> None:
-        """`former`: whatever is called as something that a module has counts, as it did once."""
+        """`former`: by the rule of once: whatever is called as something that a module has counts, and calls that
+        change it do not."""
         self.root = os.path.realpath(root)
         self.former = former
         self.files: dict[str, str] = {}
@@ -195,10 +226,12 @@ class Code:
                 pieces.append(f"*:{ast.dump(module.tree)}")
                 used = names_used(module.tree)
             else:
-                nodes = module.names.get(what, [])
+                nodes = module.names.get(what, []) + ([] if self.former else module.effects.get(what, []))
                 pieces += [f"{what}:{ast.dump(node)}" for node in nodes]
                 used = {n for node in nodes for n in self.names_in(node)}
                 used |= {(what, "")} if not nodes else set()
+            if not self.former and any(name in ANY_NAME and name not in module.names for name, _ in used):
+                queue.append((where, "*"))
             queue += self._lead_on(where, module, used)
         self.reached[path, name] = {where for where, _ in seen}
         return digest_of("\n".join(sorted(pieces)))
@@ -363,6 +396,78 @@ def changed_in(node: ast.stmt) -> list[str]:
         if isinstance(target, ast.Name):
             found.append(target.id)
     return found
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _changes_by(functions: Mapping[str, Function]) -> dict[str, set[str]]:
+    """The names of a module that its functions change when they are called, by themselves or by one another."""
+    changes = {name: _changed_inside(node) for name, node in functions.items()}
+    if not any(changes.values()):
+        return {}
+    calls = {name: {used for used, _ in names_used(node)} & changes.keys() for name, node in functions.items()}
+    growing = True
+    while growing:
+        growing = False
+        for name, others in calls.items():
+            more = set().union(*(changes[other] for other in others)) - changes[name]
+            changes[name] |= more
+            growing = growing or bool(more)
+    return changes
+
+
+def _changed_inside(function: Function) -> set[str]:
+    """Names of its module that a function binds or changes in place."""
+    given, stored, shared = set[str](), set[str](), set[str]()
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg):
+            given.add(node.arg)
+        elif isinstance(node, ast.Global):
+            shared.update(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stored.add(node.id)
+    changed = {name for statement in function.body for name in changed_in(statement)}
+    return (changed - given - stored) | (shared & (stored | changed))
+
+
+def _called_at_the_top(node: ast.stmt) -> tuple[set[str], set[str]]:
+    """The functions that a statement of a module calls when it is imported, and the names that it gives to a call."""
+    called, given, waiting = set[str](), set[str](), list[ast.AST]([node])
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            waiting += inner.decorator_list
+            called |= {d.id for d in inner.decorator_list if isinstance(d, ast.Name)}
+        elif not isinstance(inner, ast.Lambda):
+            waiting += ast.iter_child_nodes(inner)
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            called.add(inner.func.id)
+        if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Call):
+            given |= {argument.id for argument in inner.value.args if isinstance(argument, ast.Name)}
+    return called, given
+
+
+def _extended(node: ast.stmt) -> set[str]:
+    """Names that a definition is added to by its decorators: `@generic.register`, `@table.add("name")`."""
+    found = set[str]()
+    for decorator in getattr(node, "decorator_list", ()):
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            found.add(target.value.id)
+    return found
+
+
+def _imported_by_call(node: ast.Call) -> tuple[str, str] | None:
+    """The name that is called and the module, of `importlib.import_module("m")` and `__import__("m")`."""
+    target, first = node.func, node.args[0] if node.args else None
+    if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
+        return None
+    if isinstance(target, ast.Attribute) and target.attr == "import_module" and isinstance(target.value, ast.Name):
+        return target.value.id, first.value
+    if isinstance(target, ast.Name) and target.id in ("import_module", "__import__"):
+        return target.id, first.value
+    return None
 
 
 def digest_of(text: str) -> str:

@@ -12,7 +12,7 @@ from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
 from headway.engine.recording import Recorder
 from headway.engine.result import Options
-from headway.engine.selecting import tells_where
+from headway.engine.selecting import answers_to_state
 from headway.engine.tally import Tally
 from headway.errors import UsageError
 
@@ -113,8 +113,7 @@ class Edits:
             self._keeper.go_on_with(spec.id, why)
             self._tally.arrive(spec, "accepted", reason)
         else:
-            begin = spec.phase if tells_where(self._record.state, spec.phase) else as_word(spec.id)
-            self._tally.hold(spec.id, reason.code, [f"--rerun-from {begin}", "--force-resume"], reason)
+            self._tally.hold(spec.id, reason.code, answers_to_state(self._record.state, spec), reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""

@@ -9,7 +9,6 @@ are loops: plans may form chains of any length.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +18,7 @@ import msgspec
 from headway.core.check import Problem, check_plan
 from headway.core.fingerprint import NOTHING
 from headway.core.graph import ArtifactGraph
-from headway.core.ids import name_elsewhere, place_name
+from headway.core.ids import as_word, name_elsewhere, place_name
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, State
 from headway.engine.neighbours import Neighbour, at, neighbour, owners, root_of, seen_from
@@ -185,7 +184,7 @@ class Elsewhere:
         self.judged.setdefault(plan, []).append(artifact)
         made = Found(node, self._outputs(way, judge.recorded(artifact)), judge.content(artifact))
         makes = "run" if state.artifacts[artifact].has_recipe else "claim"
-        command = f"headway {makes} {shlex.quote(artifact)} --plan-id {inner}{at(self._root, way)}"
+        command = f"headway {makes} {as_word(artifact)} --plan-id {inner}{at(self._root, way)}"
         if artifact in state.claims:
             return made._replace(
                 problem="is being made now", command=f"headway status --plan-id {inner}{at(self._root, way)}"
@@ -199,7 +198,7 @@ class Elsewhere:
     def _why(self, node: str) -> str:
         plan, artifact = _split(node)
         way, inner = place_name(plan)
-        return f"headway why {shlex.quote(artifact)} --plan-id {inner}{at(self._root, way)}"
+        return f"headway why {as_word(artifact)} --plan-id {inner}{at(self._root, way)}"
 
     def _missing(self, node: str, plan: str) -> Found:
         way, inner = place_name(plan)

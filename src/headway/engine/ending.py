@@ -25,7 +25,7 @@ class Halt:
     def __init__(self) -> None:
         self.why = ""
         self.cancelling = False
-        self._retry_after: float | None = None
+        self._until: datetime | None = None
         self._at = ""
         self._errors: list[str] = []
 
@@ -46,9 +46,11 @@ class Halt:
         self.cancelling = True
 
     def quota(self, artifact_id: str, retry_after: float | None) -> None:
-        """Somebody else's limit is reached, and may be gone after so many seconds."""
+        """Somebody else's limit is reached, and may be gone after so many seconds: the longest time that is named."""
         self.later("quota")
-        self._retry_after = retry_after
+        if retry_after is not None:
+            until = datetime.now(UTC) + timedelta(seconds=retry_after)
+            self._until = max(until, self._until or until)
         self._at = self._at or artifact_id
 
     def succeeded(self) -> None:
@@ -65,9 +67,7 @@ class Halt:
         """The pause that this comes to."""
         if self.why in INTERRUPTIONS:
             return Pause(self.why)
-        until = ""
-        if self._retry_after is not None:
-            until = (datetime.now(UTC) + timedelta(seconds=self._retry_after)).isoformat(timespec="seconds")
+        until = self._until.isoformat(timespec="seconds") if self._until is not None else ""
         return Pause(self.why, until, artifact=self._at)
 
 

@@ -45,6 +45,7 @@ class Expansion:
             elif spec.gathers == "all":
                 outputs = (self._judge.outputs.keep_text(self._list_all(spec)),)
             else:
+                spec = self._cut_short(spec) if spec.acceptance else spec
                 (last,) = spec.requires
                 if spec.acceptance and not self._is_satisfied(spec, last):
                     return ""
@@ -68,13 +69,33 @@ class Expansion:
         before = state.artifacts.get(f"{spec.unit}/{loop.id}~{spec.iteration - 1}")
         if before is None or not self._judge.reasons[before.id].fresh:
             return False
+        if not self._is_content(before, loop.until):
+            return False
         try:
-            if not self._growth.verdict(before, loop.until, self._judge.recorded(before.id), before.outputs).passed:
-                return False
             self._grow(self._growth.round(state, spec, spec.iteration - 1), self._unit_ids(spec))
-        except (Ungrown, Rejected, TryLater):
+        except (Rejected, TryLater):
             return False
         return True
+
+    def _cut_short(self, spec: ArtifactSpec) -> ArtifactSpec:
+        """What stands for the end of a loop, without rounds that nobody would have asked for: another condition, or
+        another report, may be content with one before."""
+        state = self._record.state
+        last = state.artifacts[spec.requires[0]]
+        for number in range(1, last.iteration):
+            if self._is_content(state.artifacts[f"{spec.unit}/{spec.phase}~{number}"], spec.acceptance[0]):
+                command = self._growth.round(state, last, number)
+                self._judge.displaced.update(path for a in command.removed for path in state.artifacts[a].modifies)
+                self._grow(command, self._unit_ids(spec))
+                return self._record.state.artifacts[spec.id]
+        return spec
+
+    def _is_content(self, made: ArtifactSpec, until: str) -> bool:
+        """Whether a loop is satisfied with a round, as far as what it wrote can still be read."""
+        try:
+            return self._growth.verdict(made, until, self._judge.recorded(made.id), made.outputs).passed
+        except Ungrown:
+            return False
 
     def _find_units(self, spec: ArtifactSpec) -> tuple[Output, ...]:
         """The units that an artifact names now; those that it named before and does not any more are removed."""
@@ -112,7 +133,7 @@ class Expansion:
         phase = pipeline.phase(spec.phase) if pipeline is not None else None
         times = phase.times if phase is not None else 1
         if made.iteration >= times:
-            raise Ungrown(f"{verdict.why} was not true after {made.iteration} rounds")
+            raise Ungrown(f"{verdict.why} was not true after {made.iteration} round{'s' * (made.iteration > 1)}")
         self._grow(self._growth.round(state, made, made.iteration + 1), self._unit_ids(made))
         return False
 

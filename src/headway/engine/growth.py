@@ -20,7 +20,7 @@ from headway.core.events import Record
 from headway.core.evolve import apply
 from headway.core.fingerprint import content_digest
 from headway.core.items import PathError, find
-from headway.core.paths import is_glob
+from headway.core.paths import is_glob, normalise
 from headway.core.pipelines import Unit, cause, change, go_round, unit_problem, wanted_phases
 from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec
 from headway.core.state import Output, State
@@ -134,9 +134,9 @@ class Growth:
         if units.names:
             return "", [Unit(name) for name in units.names]
         if units.files:
-            paths = self._expand([units.files])
-            self._refuse_too_many(pipeline, len(paths))
-            return "\n".join(paths), list(_checked(pipeline, _of_files(units.files, paths)))
+            found = _not_of_others(pipeline, _of_files(units.files, self._expand([units.files])))
+            self._refuse_too_many(pipeline, len(found))
+            return "\n".join(unit.file for unit in found), list(_checked(pipeline, found))
         return self._units_of(state, pipeline)
 
     def _units_of(self, state: State, pipeline: Pipeline) -> tuple[str, list[Unit]]:
@@ -191,7 +191,7 @@ class Growth:
             raise Ungrown(f"{output.path or 'its text'} cannot be read: {error}") from error
         try:
             return msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return data.decode("utf-8", "replace").strip()
 
     def round(self, state: State, spec: ArtifactSpec, count: int) -> cmd.ExpandUnits:
@@ -247,26 +247,42 @@ def _known(state: State, pipeline: Pipeline) -> list[Unit]:
 
 
 def _checked(pipeline: Pipeline, units: Sequence[Unit]) -> Iterable[Unit]:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for unit in units:
         why = unit_problem(unit.id)
         if why:
             raise Ungrown(f"{unit.id!r} cannot name a unit: {why}")
         if unit.id in seen:
-            raise Ungrown(f"unit {unit.id} is there twice")
-        seen.add(unit.id)
+            files = f": {seen[unit.id]} and {unit.file}" if unit.file else ""
+            raise Ungrown(f"unit {unit.id} is there twice{files}")
+        seen[unit.id] = unit.file
     return units
 
 
 def _of_files(pattern: str, paths: Sequence[str]) -> list[Unit]:
     """Units named after files: by their path behind the fixed part of the pattern, without ending."""
+    base = _base(pattern)
+    return [Unit(os.path.splitext(path[len(base) :])[0], path) for path in paths]
+
+
+def _base(pattern: str) -> str:
+    """The folders that all files of a pattern are in."""
     fixed: list[str] = []
     for part in pattern.split("/")[:-1]:
         if is_glob(part):
             break
-        fixed.append(part)
-    base = "/".join(fixed)
-    return [Unit(os.path.splitext(path[len(base) + 1 :] if base else path)[0], path) for path in paths]
+        fixed.append(f"{part}/")
+    return "".join(fixed)
+
+
+def _not_of_others(pipeline: Pipeline, units: Sequence[Unit]) -> list[Unit]:
+    """Without files that are what other units come to: they would be units of their own, and so on without end."""
+    base = _base(pipeline.units.files)
+    outputs = [normalise(p).replace("{phase}", phase.id) for phase in pipeline.phases for p in phase.outputs.values()]
+    own = [p for p in outputs if "{unit}" in p or "{file}" in p]
+    near = [p for p in own if base.startswith(fixed := p.partition("{")[0]) or fixed.startswith(base)]
+    made = {p.replace("{unit}", unit.id).replace("{file}", unit.file): unit.file for p in near for unit in units}
+    return [unit for unit in units if made.get(unit.file, unit.file) == unit.file]
 
 
 def _problem(pipeline: Pipeline, message: str) -> Problem:

@@ -84,16 +84,28 @@ class InPlace:
                 name = BEFORE + path
                 self._record(cmd.RecordStep(id=spec.id, token=task.token, name=name, step=step, origin=True), True)
 
+    def stand(self, spec: ArtifactSpec) -> None:
+        """What was not made because it need not be: where nobody changes a file after it, the file is as it left it.
+
+        Others may be about to read it by its path alone.
+        """
+        shared, displaced = self._judge.shared, self._judge.displaced
+        for path in (*spec.produces, *spec.modifies) if displaced else ():
+            if path in displaced and shared.is_last(spec.id, path):
+                self._put_back(path)
+
     def leave(self) -> None:
         """Shared files that were touched end as the newest of their stages left them."""
-        state = self._record.state
         for path in sorted(self._judge.displaced):
-            stages = self._judge.shared.chains.get(path)
-            if stages is None:
-                continue
-            newest = self._judge.stages.newest(path)
-            broken = any(stage in state.failed or stage in state.claims for stage in stages)
-            output = self._judge.stages.output_of(newest, path) if newest is not None and not broken else None
-            now = self._judge.observer.look(path).digest
-            if output is not None and (not now or self._judge.precedents.names(now)):  # else somebody has been at it
-                self._judge.outputs.restore([output])
+            self._put_back(path)
+
+    def _put_back(self, path: str) -> None:
+        stages, state = self._judge.shared.chains.get(path), self._record.state
+        if stages is None:
+            return
+        newest = self._judge.stages.newest(path)
+        broken = any(stage in state.failed or stage in state.claims for stage in stages)
+        output = self._judge.stages.output_of(newest, path) if newest is not None and not broken else None
+        now = self._judge.observer.look(path).digest
+        if output is not None and (not now or self._judge.precedents.names(now)):  # else somebody has been at it
+            self._judge.outputs.restore([output])

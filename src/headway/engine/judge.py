@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import (
-    content_digest,
-    content_of,
-    reuse_key,
-)
+from headway.core.fingerprint import content_of, reuse_key
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
-from headway.core.lifecycle import last_made, last_whole, unfinished
+from headway.core.lifecycle import last_made, last_whole, unfinished, unseen
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import Code
@@ -80,7 +76,7 @@ class Judge:
         self._formerly = formerly
         self.functions = functions or {}
         self._boot = boot
-        self._unfinished = unfinished(state, boot)
+        self._unfinished = unfinished(state, boot) | unseen(state)
         self._rebooted = last_whole(state.run) not in ("", boot)
         self._newest_key: tuple[Fingerprint, str] | None = None
         self._at_paths: dict[str, Seen] = {}
@@ -107,7 +103,7 @@ class Judge:
         self.digests.look_again()
         self.stages.forget()
         self.problems.clear()
-        self._unfinished = unfinished(state, self._boot)
+        self._unfinished = unfinished(state, self._boot) | unseen(state)
         self.precedents.look_again()
         self.standing = None
         if self.elsewhere is not None:
@@ -178,7 +174,7 @@ class Judge:
         """
         texts = {a: o for a, done in self.state.completed.items() for o in done.outputs if not o.path}
         lost = [a for a, output in texts.items() if not self.outputs.is_stored(output)]
-        self.order = self._order_behind((*concerned, *lost))
+        self.order = self.order_behind((*concerned, *lost))
         artifacts, found = self.graph.artifacts, set[str]()
         for artifact_id in self.order:
             done = self.known(artifact_id)
@@ -198,12 +194,15 @@ class Judge:
             self.again(artifact_id)
         return self.reasons
 
-    def _order_behind(self, concerned: Collection[str]) -> list[str]:
-        """These and all that build on them or come after them at a shared file, in dependency order."""
+    def order_behind(self, concerned: Collection[str]) -> list[str]:
+        """These and all that build on them or come after them at a shared file, in dependency order.
+
+        What stands for the last round of a loop builds on the phase that may ask for another one.
+        """
         later: dict[str, list[str]] = {}
-        if self.shared.chains:
-            for artifact_id in self.graph:
-                for stage in self.shared.after(artifact_id):
+        if self.shared.ordered:
+            for artifact_id, spec in self.graph.artifacts.items():
+                for stage in spec.after if spec.gathers == "last" else self.shared.after(artifact_id):
                     later.setdefault(stage, []).append(artifact_id)
         found = dict.fromkeys(concerned)
         queue = list(found)
@@ -212,7 +211,7 @@ class Judge:
                 if dependent not in found:
                     found[dependent] = None
                     queue.append(dependent)
-        if self.shared.chains:
+        if self.shared.ordered:
             return [a for a in self.shared.order() if a in found]
         return ArtifactGraph.over({a: self.graph[a] for a in found}).topological_sort()
 
@@ -334,6 +333,11 @@ class Judge:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
         return self.now.get(artifact_id) or self.fingerprint(artifact_id)
 
+    def prompt(self, artifact_id: str) -> dict[str, str]:
+        """Of that, the digests of its templates: told without looking at anything else."""
+        fp = self.now.get(artifact_id)
+        return fp.templates if fp is not None else self.templates.digests(self.state.artifacts[artifact_id])
+
     def key(self, artifact_id: str) -> str:
         """What tells whether something was made before from the same things in the same way."""
         fp = self.made_from(artifact_id)
@@ -387,7 +391,7 @@ class Judge:
         for required in requires:
             done = completed.get(required)
             if done is not None:
-                found[required] = content_digest(done.outputs)
+                found[required] = content_of(done)
             elif required in state.artifacts or self.found_elsewhere(required):
                 found[required] = self.content(required)
         return found
@@ -454,7 +458,13 @@ class Judge:
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
-        return not self._unfinished.isdisjoint(stages) or self.precedents.names(digest)
+        if not self._unfinished.isdisjoint(stages) or self.precedents.names(digest):
+            return True
+        return self.at_path(path).kind == "tree" and not path.endswith("/") and self._holds_only_ours(path)
+
+    def _holds_only_ours(self, path: str) -> bool:
+        """Whether a folder, where a file belongs, has nothing in it but what ledgers name."""
+        return all(self.precedents.names(seen.digest) for _, seen in self.observer.tree(path))
 
     def left_by_attempts(self, spec: ArtifactSpec) -> tuple[Output, ...]:
         """What the newest attempt at an artifact has left at its paths, if it failed or has no end."""

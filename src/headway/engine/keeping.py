@@ -57,9 +57,12 @@ class Keeper:
         self._record = record
         self._check = check
         self._preserved = preserved
+        self._folders: set[str] = set()
 
     def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
         """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
+        paths = tuple(paths)
+        self._make_room(paths)
         found = {path: self._judge.observer.look(path.rstrip("/")) for path in paths}
         self._preserve(artifact_id, found, replaced=found)
 
@@ -75,6 +78,18 @@ class Keeper:
             if told := [output.path for output in kept if output.path in replaced]:
                 self._preserved.append(Preserved(artifact_id, told, seq))
 
+    def _make_room(self, paths: Iterable[str]) -> None:
+        """Where folders belong now, files that some artifact once left give way; anybody else's stay."""
+        for path in paths:
+            folder = path[: path.rfind("/", 0, -1) + 1]
+            if folder in self._folders:
+                continue
+            self._folders.add(folder)
+            if (file := self._outputs.in_the_way(path)) and self._precedents.names(
+                self._judge.observer.look(file).digest
+            ):
+                self._outputs.remove(file)
+
     def restore(self, artifact_id: str) -> bool:
         """Put its recorded outputs back; whether that could be done."""
         outputs = [o for o in self._judge.recorded(artifact_id) if self._judge.stages.answers_for(artifact_id, o.path)]
@@ -84,6 +99,7 @@ class Keeper:
     def make_way(self, spec: ArtifactSpec) -> Way:
         """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work."""
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
+        self._make_room(paths)
         found: dict[str, Seen] = {}
         folders = False
         for path in paths:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -190,7 +190,9 @@ class Workshop:
             try:
                 outcome = self.make(task, row)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
-                outcome = Outcome(task.job.spec.id, False, (), *failure_of(error))
+                spec = task.job.spec
+                left = _left(self.outputs, (*spec.produces, *spec.modifies))
+                outcome = Outcome(spec.id, False, left, *failure_of(error))
             row.end(outcome)
             if not outcome.ok:
                 break
@@ -491,12 +493,12 @@ def _bug(error: BaseException) -> tuple[str, str]:
     return "bug", f"{type(error).__name__}: {error}"
 
 
-def _left(outputs: Outputs, paths: Iterable[str]) -> tuple[Output, ...]:
+def _left(outputs: Outputs, paths: Sequence[str]) -> tuple[Output, ...]:
     """What a failed attempt left at its output paths, so that it is never taken for an edit."""
     try:
         return outputs.left(paths)
-    except (HeadwayError, OSError):
-        return ()
+    except Exception:  # noqa: BLE001  # whatever is the matter, something may be there
+        return tuple(Output(path, "", 0) for path in paths)
 
 
 def _read(path: str) -> bytes:

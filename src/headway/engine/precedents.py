@@ -92,7 +92,7 @@ class Precedents:
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
         self._learn()
-        heard = any(digest in gained.named for gained in self._heard.values())
+        heard = any(digest in gained.named for gained in list(self._heard.values()))  # other threads are heard, too
         return heard or digest in self._named or self._cache.is_named(digest)
 
     def any(self) -> bool:

@@ -288,7 +288,7 @@ def _needs_a_word(judged: Judged, artifact_id: str) -> bool:
 def _action(judged: Judged, artifact_id: str, reason: Reason) -> Action:
     """What the run will do about a stale artifact, as far as that can be told before it."""
     judge, spec = judged.judge, judged.execution.state.artifacts[artifact_id]
-    if reason.code in EDITS:
+    if reason.code in EDITS or reason.code == "pre_state_changed":
         return "ask"
     if reason.code in ("in_progress", "gates_open") or judge.unusable(artifact_id) is not None:
         return "wait"

@@ -23,7 +23,10 @@ FEW = 3
 
 
 class Question(NamedTuple):
-    """A changed template that is to be decided about: what was made with it, and what making it again may cost."""
+    """A changed template that is to be decided about: what was made with it, and what making it again may cost.
+
+    With all that was made from it since, by way of a state that is handed on, too.
+    """
 
     template: str
     was: str
@@ -86,8 +89,10 @@ def decision(judge: Judge, selected: Collection[str], options: Options) -> Decis
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
-    specs = [judge.state.artifacts[a] for a in change.artifacts]
-    behind = [a for a in judge.graph.above(change.artifacts) if a in selected and not judge.state.artifacts[a].gathers]
+    artifacts = judge.state.artifacts
+    specs = [artifacts[a] for a in change.artifacts]
+    behind = [a for a in judge.order_behind(change.artifacts) if a in selected and not artifacts[a].gathers]
+    again = [done for a in behind if (done := judge.known(a)) is not None]
     return Question(
         change.template,
         change.was,
@@ -95,8 +100,8 @@ def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> 
         change.artifacts,
         tuple(dict.fromkeys(spec.phase for spec in specs if spec.phase)),
         tuple(dict.fromkeys(spec.unit for spec in specs if spec.unit)),
-        len(behind),
-        sum(done.ms for a in behind if (done := judge.known(a)) is not None),
+        len(again),
+        sum(done.ms for done in again),
     )
 
 
@@ -111,7 +116,7 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
     for artifact_id, spec in judge.state.artifacts.items():
         if spec.templates and artifact_id in selected and not judge.is_forced(artifact_id):
             done = judge.known(artifact_id)
-            if done is not None and done.fp.templates != judge.made_from(artifact_id).templates:
+            if done is not None and done.fp.templates != judge.prompt(artifact_id):
                 found.append(artifact_id)
     return found
 
@@ -121,13 +126,13 @@ def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for artifact_id in stale:
         if judge.state.artifacts[artifact_id].templates and (done := judge.known(artifact_id)) is not None:
-            found |= judge.made_from(artifact_id).templates.items() - done.fp.templates.items()
+            found |= judge.prompt(artifact_id).items() - done.fp.templates.items()
     return found
 
 
 def _is_gone_on_with(judge: Judge, artifact_id: str) -> bool:
     """Whether a run has set out already to make it with its templates as they are: going on changes nothing."""
-    run, done, now = judge.state.run, judge.known(artifact_id), judge.made_from(artifact_id).templates
+    run, done, now = judge.state.run, judge.known(artifact_id), judge.prompt(artifact_id)
     if run is None or done is None or not done.fp.templates.keys() <= now.keys():
         return False
     return all(run.templates.get(label) == digest for label, digest in now.items() - done.fp.templates.items())
@@ -138,7 +143,7 @@ def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]
     for artifact_id in artifacts:
         done = judge.known(artifact_id)
         was: Mapping[str, str] = done.fp.templates if done is not None else {}
-        now = judge.made_from(artifact_id).templates
+        now = judge.prompt(artifact_id)
         for label in {**was, **now}:
             if was.get(label) != now.get(label):
                 found.setdefault((label, was.get(label, ""), now.get(label, "")), []).append(artifact_id)

@@ -317,6 +317,7 @@ class Run:
         reason = self._judge.again(artifact_id, anew=self._moment)
         claim = state.claims.get(artifact_id)
         if reason.fresh:
+            self._in_place.stand(spec)
             self._tally.settle(artifact_id, "accepted" if artifact_id in self._edits.adopted else "kept", reason)
             return None
         if spec.gathers:
@@ -368,6 +369,7 @@ class Run:
         anew = spec.effects or self._judge.is_forced(artifact_id)
         note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
+            self._in_place.stand(spec)
             self._tally.arrive(spec, "reused", reason, note=note)
             return True
         question = effect_question(self._record.state, spec) if artifact_id not in self._judge.forced else None
@@ -591,7 +593,8 @@ class Run:
         sum_up(self.result, state, self._tally.selected)
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
         if self.result.beyond:  # and what builds on it
-            self.result.beyond = [a for a in self._tally.queue.open if a in self._tally.todo]
+            left = (a for a in self._tally.queue.open if a in self._tally.todo)
+            self.result.beyond = [a for a in left if not state.artifacts[a].gathers]
         self._close()
 
     def _close(self) -> None:

@@ -96,6 +96,12 @@ def tells_where(state: State, phase: str) -> bool:
     return phase not in state.artifacts and sum(p.phase(phase) is not None for p in state.settings.pipelines) == 1
 
 
+def answers_to_state(state: State, spec: ArtifactSpec) -> list[str]:
+    """What decides about an artifact that was made from another state than there is: begin there anew, or go on."""
+    begin = spec.phase if tells_where(state, spec.phase) else as_word(spec.id)
+    return [f"--rerun-from {begin}", "--force-resume"]
+
+
 def _phase(state: State, word: str) -> list[str] | None:
     """The artifacts of a phase that a word names, None if it names none; an id of that name counts first.
 

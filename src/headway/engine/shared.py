@@ -36,6 +36,7 @@ class Shared:
         self._place: dict[str, dict[str, int]] = {}
         self._paths: dict[str, list[str]] = {}
         self._readers: dict[str, dict[str, str | None]] = {}
+        self._strangers: list[str] = []
         self._after: dict[str, list[str]] = {}
         self._courtesy: dict[str, list[str]] = {}
         self._order: list[str] = []
@@ -98,6 +99,11 @@ class Shared:
                         reads[path] = stage
             if reads:
                 self._readers[artifact_id] = reads
+                if any(
+                    s is not None and self._graph[s].iteration and self._graph[s].unit != spec.unit
+                    for s in reads.values()
+                ):
+                    self._strangers.append(artifact_id)
             latest.update(dict.fromkeys(self._paths.get(artifact_id, ()), artifact_id))
 
     def _standing_for(self, required: Iterable[str]) -> Iterator[str]:
@@ -194,6 +200,17 @@ class Shared:
             spec = self._graph[artifact_id]
             if not spec.gathers and not spec.iteration:
                 self._read_again(spec)
+        for artifact_id in self._strangers:
+            self._read_last(artifact_id, added)
+
+    def _read_last(self, artifact_id: str, added: Iterable[ArtifactSpec]) -> None:
+        """Whoever reads a round of another unit's loop reads the one that is its last now."""
+        reads = self._readers.get(artifact_id, {})
+        for whole in added:
+            for path in whole.outputs.values() if whole.gathers == "last" else ():
+                stage = reads.get(path)
+                if stage is not None and stage.rpartition("~")[0] == whole.id:
+                    reads[path] = whole.requires[0]
 
     def _put_in(self, spec: ArtifactSpec) -> None:
         required = list(self._standing_for(spec.requires))

@@ -15,6 +15,7 @@ from headway.core.state import Claim, State
 from headway.engine import prompts
 from headway.engine.jobs import effect_question
 from headway.engine.result import Decision, Options
+from headway.engine.selecting import answers_to_state
 from headway.engine.session import Judged
 from headway.errors import NotFound
 from headway.ledger.recovery import now
@@ -174,13 +175,14 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
-    asked = judged.reasons[artifact_id].code not in RESTORABLE and effect_question(state, spec, judged.dead)
+    code = judged.reasons[artifact_id].code
+    asked = code == "pre_state_changed" or (code not in RESTORABLE and effect_question(state, spec, judged.dead))
     if artifact_id in state.failed or artifact_id in blockers or asked:
         return _why(blockers.get(artifact_id, artifact_id))
     elsewhere = judged.judge.unusable(artifact_id)
     if elsewhere is not None:
         return elsewhere.command
-    by_hand = not spec.has_recipe and judged.reasons[artifact_id].code not in RESTORABLE
+    by_hand = not spec.has_recipe and code not in RESTORABLE
     if not by_hand:
         return ""
     claim = state.claims.get(artifact_id)
@@ -222,7 +224,9 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
-    if decide is None and not reason.fresh and reason.code not in RESTORABLE:
+    if decide is None and reason.code == "pre_state_changed":
+        decide = Decision(reason.code, [artifact_id], answers_to_state(state, state.artifacts[artifact_id]))
+    elif decide is None and not reason.fresh and reason.code not in RESTORABLE:
         decide = effect_question(state, state.artifacts[artifact_id], judged.dead)
     return {
         "artifact": artifact_id,

@@ -12,6 +12,7 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.paths import normalise, output_problem
@@ -28,8 +29,14 @@ if TYPE_CHECKING:
 LARGEST = 4 * 1024 * 1024
 """The most bytes of one prompt."""
 
-_NAMES = re.compile(r"{%[-+]?\s*(?:include|extends|import|from)\s+(?:\[\s*)?[\"']([^\"'\n]+)[\"']")
-
+_TAGS = re.compile(
+    r"{#.*?#}|{%[-+]?\s*raw\s*[-+]?%}.*?{%[-+]?\s*endraw\s*[-+]?%}|{{.*?}}"
+    r"|{%[-+]?\s*(?:include|extends|import|from)\b\s*(.*?)\s*[-+]?%}|{%.*?%}",
+    re.DOTALL,
+)
+_PLAIN = r"\"[^\"\n]+\"|'[^'\n]+'"
+_NAMES = re.compile(rf"(\[?)\s*((?:{_PLAIN})(?:\s*,\s*(?:{_PLAIN}))*)\s*,?\s*\]?\s*(ignore\s+missing|\w+|$)")
+_NAME = re.compile(_PLAIN)
 
 _OBJECT = re.compile(r"'headway[^']* object' has no (?:attribute|element) '?([^']+)'?")
 
@@ -50,6 +57,22 @@ def _has_jinja() -> bool:
     from importlib.util import find_spec
 
     return find_spec("jinja2") is not None
+
+
+def names_in(text: str) -> dict[str, bool]:
+    """The templates that a template names by their plain paths, and whether it can do without.
+
+    A comment names none. What is put together only when a prompt is made is not known before.
+    """
+    found: dict[str, bool] = {}
+    for tag in _TAGS.findall(text):
+        match = _NAMES.match(tag) if tag else None
+        if match is not None:
+            spare = bool(match[1]) or match[3].startswith("ignore")
+            for name in _NAME.findall(match[2]):
+                path = normalise(name[1:-1])
+                found[path] = spare and found.get(path, True)
+    return found
 
 
 class Rendered(NamedTuple):
@@ -80,14 +103,18 @@ class _Set:
     """The templates of artifacts that have the same: their names by path, what the files were, and the same by name.
 
     What follows from that is found out once: why no prompt can be made of them, and what Jinja2 made of each.
+    `spare` are those that there need not be.
     """
 
-    __slots__ = ("as_of", "compiled", "digests", "files", "looked", "problem")
+    __slots__ = ("as_of", "compiled", "digests", "files", "looked", "problem", "spare")
 
-    def __init__(self, files: dict[str, str], looked: dict[str, str], digests: dict[str, str]) -> None:
+    def __init__(
+        self, files: dict[str, str], looked: dict[str, str], digests: dict[str, str], spare: AbstractSet[str]
+    ) -> None:
         self.files = files
         self.looked = looked
         self.digests = digests
+        self.spare = spare
         self.problem: str | None = None
         self.compiled: dict[str, Template] = {}
         self.as_of = -1
@@ -101,9 +128,9 @@ class Templates:
         self._sources = sources
         self._look = sources.look
         self._texts: dict[tuple[str, str], str] = {}
+        self._names: dict[tuple[str, str], dict[str, bool]] = {}
         self._unreadable: dict[tuple[str, str], str] = {}
         self._parsed: dict[tuple[str, str], str] = {}
-        self._named: set[str] = set()
         self._sets: dict[tuple[tuple[str, str], ...], _Set] = {}
         self._environment: ImmutableSandboxedEnvironment | None = None
         self._lock = threading.Lock()
@@ -132,18 +159,18 @@ class Templates:
 
     def _walk(self, spec: ArtifactSpec) -> _Set:
         found = {path: f"{role}: {path}" for role, path in reversed(spec.templates.items())}
-        queue = list(found)
+        queue, needed = list(found), set(found)
         looked: dict[str, str] = {}
         for path in queue:
-            looked[path] = digest = self._look(path)
-            for name in _NAMES.findall(self._text(path, digest)) if digest else ():
-                inner = normalise(name)
+            looked[path] = self._look(path)
+            for inner, spare in self._names_in(path).items():
+                if not spare:
+                    needed.add(inner)
                 if inner not in found:
                     found[inner] = inner
                     queue.append(inner)
-        self._named.update(found)
         digests = {label: looked[path] for path, label in sorted(found.items(), key=lambda f: f[1])}
-        return _Set(found, looked, digests)
+        return _Set(found, looked, digests, looked.keys() - needed)
 
     def problem(self, spec: ArtifactSpec) -> str:
         """Why its prompt cannot be made, as far as the templates alone tell; or ""."""
@@ -154,6 +181,8 @@ class Templates:
 
     def _problem_of(self, known: _Set) -> str:
         for path, digest in known.looked.items():
+            if not digest and path in known.spare:
+                continue
             if not digest:
                 return f"Its template {path} does not exist"
             if why := output_problem(path):
@@ -200,6 +229,13 @@ class Templates:
             self._texts[key], self._unreadable[key] = _read(os.path.join(self._root, path))
         return self._texts[key]
 
+    def _names_in(self, path: str) -> dict[str, bool]:
+        """The templates that the one at this path names."""
+        key = (path, self._look(path))
+        if key not in self._names:
+            self._names[key] = names_in(self._text(*key)) if key[1] else {}
+        return self._names[key]
+
     def _syntax(self, path: str, digest: str) -> str:
         if not _has_jinja():  # the plan grew to it while it ran
             return "Its templates need an extra: pip install 'headway[templates]'"
@@ -225,19 +261,27 @@ class Templates:
         def load(name: str) -> tuple[str, str, Callable[[], bool]] | None:
             path = normalise(name)
             digest = self._look(path)
-            if not digest or output_problem(path) or path not in self._named:
-                return None  # what nobody names is in no fingerprint
+            if not digest or output_problem(path):
+                return None
             return self._text(path, digest), path, lambda: self._look(path) == digest
 
-        environment = ImmutableSandboxedEnvironment(
+        names_of = self._names_in
+
+        class Environment(ImmutableSandboxedEnvironment):
+            def join_path(self, template: str, parent: str) -> str:
+                if normalise(template) not in names_of(normalise(parent)):  # it would be in no fingerprint
+                    raise Misread(f"it names {template} in a roundabout way: only a plain path can be followed")
+                return template
+
+        environment = Environment(
             undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, loader=FunctionLoader(load)
         )
         environment.filters["fromjson"] = _from_json
         return environment
 
 
-class NotJSON(ValueError):
-    """A text that a template takes for JSON."""
+class Misread(ValueError):
+    """Something that a template takes for what it is not."""
 
 
 def _from_json(value: Any) -> Any:
@@ -249,7 +293,7 @@ def _from_json(value: Any) -> Any:
     try:
         return json.loads(str(value))
     except ValueError as error:
-        raise NotJSON(f"fromjson was given what is no JSON: {error}") from error
+        raise Misread(f"fromjson was given what is no JSON: {error}") from error
 
 
 class Named:
@@ -264,6 +308,9 @@ class Named:
     def __getitem__(self, name: str) -> Any:
         thing = self._things[name]
         return thing if self._seen_as is None else self._seen_as(thing)
+
+    def __str__(self) -> str:
+        raise Misread(f"what has parts is no text: name one of {', '.join(map(str, self._things)) or 'them'}")
 
     def __contains__(self, name: str) -> bool:
         return name in self._things
@@ -315,8 +362,8 @@ def context_of(job: Job) -> dict[str, Any]:
         context["item"] = spec.item
     if spec.file:
         context |= {"file": spec.file, "text": _Text(job.root, spec.file)}
-    if job.state:
-        context["state"] = _state(os.path.join(job.root, job.state))
+    if job.state and not os.path.isdir(path := os.path.join(job.root, job.state)):
+        context["state"] = _state(path)
     return context
 
 
@@ -334,11 +381,11 @@ class _Text:
 
 
 def _state(path: str) -> Any:
-    """The state before, as JSON if it is; {} where there is none yet."""
+    """The state before, as JSON if it is, or else as text; {} where there is none yet."""
     import json
 
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:  # whoever shows no state need not care
             text = file.read()
     except FileNotFoundError:
         return {}
@@ -364,7 +411,7 @@ def _why(error: Exception, path: str, context: Mapping[str, Any], job: Job) -> U
         hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
         what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
         return _broken(f"{path}: {what}", "template.undefined", hint)
-    if isinstance(error, NotJSON):
+    if isinstance(error, Misread):
         return _broken(f"{path}: {error}", "template.failed")
     if isinstance(error, (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError)):
         return _broken(f"{path}: {type(error).__name__}: {error}", "template.failed")

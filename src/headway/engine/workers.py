@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from headway.core.plan import ArtifactSpec
 from headway.engine.making import Outcome, Row, Task
+from headway.errors import TryLater
 
 LIGHT_AT_ONCE = 128
 """So many light tasks are taken at once at most: more than a thread makes before it tells of them."""
@@ -148,10 +149,24 @@ class Workers:
         self._busy += 1
         self._on_light += light
         if len(self._threads) < min(self._count, self._busy):
-            thread = threading.Thread(target=self._work, name=f"headway-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._add_thread()
         self._tasks.put((light, task))
+
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"headway-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system allows no more; those that there are make everything
+            if not self._threads:
+                raise TryLater(
+                    "The system lets no thread begin, and artifacts are made in threads",
+                    facts={"error": error},
+                    hint="end other processes, or raise the limit of this user (ulimit -u, ulimit -v)",
+                    code="run.threads",
+                ) from error
+            self._count = len(self._threads)
+        else:
+            self._threads.append(thread)
 
     def _told(self, light: bool, row: Row) -> list[Outcome]:
         self._busy -= 1

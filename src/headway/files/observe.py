@@ -62,6 +62,10 @@ class Seen(NamedTuple):
 ABSENT = Seen("", 0, "")
 
 
+UNREADABLE = "unreadable: "
+"""What the digest of something that cannot be read begins with."""
+
+
 class Observer:
     """Looks at files below one root."""
 
@@ -82,7 +86,7 @@ class Observer:
         try:
             return self._look(path)
         except OSError as error:
-            return Seen(f"unreadable: {error.strerror}", 0, "special")
+            return Seen(f"{UNREADABLE}{error.strerror}", 0, "special")
 
     def _look(self, path: str) -> Seen:
         try:

@@ -5,6 +5,7 @@ Knows paths, bytes and blobs; never why something is written.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -20,7 +21,7 @@ from headway.core.state import Output
 from headway.disk import LEFTOVER, REAL, is_running, write_all, write_file
 from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
-from headway.files.observe import ABSENT, Observer, Seen, manifest_of, unescape
+from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
@@ -70,17 +71,23 @@ class Outputs:
         return tuple(output for path in paths if (output := self._capture(path, None)) is not None)
 
     def left(self, paths: Iterable[str]) -> tuple[Output, ...]:
-        """What an attempt left at these paths, so that it is known again; kept as blobs where there is room."""
+        """What an attempt left at these paths, so that it is known again; kept as blobs where there is room.
+
+        What cannot be looked at is there without a digest.
+        """
         found = []
         for path in paths:
             try:
                 output = self._capture(path, self.largest)
-            except StorageFailed:
-                seen = self.observer.look(path.rstrip("/"))
-                output = Output(path, seen.digest, seen.size)
+            except (StorageFailed, OSError):
+                output = self._seen(path)
             if output is not None:
                 found.append(output)
         return tuple(found)
+
+    def _seen(self, path: str) -> Output:
+        seen = self.observer.look(path.rstrip("/"))
+        return Output(path, seen.digest if not seen.digest.startswith(UNREADABLE) else "", seen.size)
 
     def keep_text(self, text: bytes) -> Output:
         """The output of an artifact without files."""
@@ -233,9 +240,24 @@ class Outputs:
         """The folders above a path; they must be inside the project."""
         parent = os.path.dirname(path.rstrip("/"))
         if not os.path.isdir(self._full(parent)):
+            if file := self.in_the_way(path):
+                raise UsageError(
+                    f"{file} is no folder, and {path} belongs into one of that name",
+                    hint=f"move {file} away, or produce another path",
+                    code="output.parent",
+                )
             os.makedirs(self._full(parent), exist_ok=True)
         if parent not in self._sound:
             self._refuse_outside(path)
+
+    def in_the_way(self, path: str) -> str:
+        """What stands where a folder above a path belongs and is none, or ""."""
+        parent = os.path.dirname(path.rstrip("/"))
+        while parent and not os.path.isdir(self._full(parent)):
+            if os.path.lexists(self._full(parent)) and not os.path.isdir(self._full(parent)):  # nobody made it just now
+                return parent
+            parent = os.path.dirname(parent)
+        return ""
 
     def _refuse_outside(self, path: str) -> None:
         """An output whose folder is a link out of the project is not the project's. Each folder is looked at once."""
@@ -414,6 +436,14 @@ def _replace(path: str, data: bytes, now: int) -> os.stat_result:
 
 
 def _remove_folder(path: str) -> None:
+    """Take a folder away with all that is in it; one that something is mounted on stays, and is empty."""
     import shutil  # takes longer to import than most outputs to write
 
-    shutil.rmtree(path)
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        if error.errno == errno.EBUSY and not os.listdir(path):
+            return
+        if not os.path.isabs(error.filename or ""):  # a name within it says nothing without it
+            error.filename = path
+        raise

@@ -456,7 +456,11 @@ class Writer:
             self._dirty.set()
         if self._lingering is None:
             self._lingering = threading.Thread(target=self._sync_soon, name="headway-sync", daemon=True)
-            self._lingering.start()
+            try:
+                self._lingering.start()
+            except RuntimeError:  # the system allows no more threads: then it is done at once
+                self._lingering = None
+                self.sync()
 
     def _sync_soon(self) -> None:
         while self._dirty.wait() and not self._closed:

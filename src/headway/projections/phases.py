@@ -229,9 +229,7 @@ def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -
     for unit in units:
         pipelines = pipelines_of(state, unit)
         document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-        path = f"{home}/{unit}.json"
-        if _is_anothers(path, state.plan_id):
-            path = f"{home}/{unit}@{state.plan_id}.json"
+        path = _path(home, state.plan_id, unit)
         if document["phases"]:
             folder = os.path.dirname(path)
             if folder not in ready:
@@ -243,6 +241,34 @@ def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -
             with suppress(FileNotFoundError):
                 os.remove(path)
     write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
+
+
+def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
+    """Units of whose file the plan's ledger says something else, and whether there is one at all."""
+    found: dict[str, bool] = {}
+    for unit in units:
+        path = _path(home, state.plan_id, unit)
+        wanted = unit_document(state, unit) if pipelines_of(state, unit) else {"phases": {}}
+        try:
+            with open(path, "rb") as file:
+                written = msgspec.json.decode(file.read())
+        except FileNotFoundError:
+            if wanted["phases"]:
+                found[unit] = False
+            continue
+        except (OSError, msgspec.DecodeError, RecursionError):
+            written = None
+        if isinstance(written, dict):  # when it was written is no part of what it says
+            written["seq"] = wanted.get("seq")
+        if written != msgspec.json.decode(msgspec.json.encode(wanted)):
+            found[unit] = True
+    return found
+
+
+def _path(home: str, plan_id: str, unit: str) -> str:
+    """The file of a unit, beside that of another plan's unit of the same name."""
+    path = f"{home}/{unit}.json"
+    return f"{home}/{unit}@{plan_id}.json" if _is_anothers(path, plan_id) else path
 
 
 def reflected(home: str, plan_id: str) -> int | None:

@@ -110,12 +110,32 @@ def test_conditions(condition: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["import os", "report.__class__", "open('x')", "report.nothing", "(lambda: 1)()", "[x for x in report]", ""],
-)
+    [
+        "import os", "report.__class__", "open('x')", "report.nothing", "(lambda: 1)()", "[x for x in report]", "",
+        "-" * 990 + "report", "not " * 240 + "report", "report" + ".a" * 400,
+    ],
+)  # fmt: skip
 def test_what_is_no_condition_is_refused(condition: str) -> None:
     """Nothing is run, and nothing that is not there is taken for false."""
     with pytest.raises(ConditionError):
         holds(condition, {"report": {}})
+
+
+@pytest.mark.parametrize(
+    ("report", "what"),
+    [
+        ({"state": "pass", "n": 1}, "a mapping with state, n"),
+        ({}, "an empty mapping"),
+        ([1, 2], "a list of 2"),
+        ("passed", "text, and no JSON"),
+        (None, "null"),
+        (3, "3"),
+    ],
+)
+def test_a_condition_that_asks_for_what_is_not_there_says_what_is(report: object, what: str) -> None:
+    """A report in another shape than expected is told from one that was not written as JSON."""
+    with pytest.raises(ConditionError, match=f"there is no report.status: what is before it is {what}"):
+        holds('report.status == "pass"', {"report": report})
 
 
 def test_a_path_leads_to_values_and_what_is_around_them() -> None:

@@ -68,6 +68,54 @@ USED: dict[str, tuple[dict[str, str], str]] = {
         },
         "k/m.py",
     ),
+    "what a decorator enters into a table": (
+        {
+            "p.py": "T = {}\ndef enter(v):\n    T[v.__name__] = v\n    return v\n"
+            "@enter\ndef g():\n    return 'old'\ndef f():\n    return T['g']()\n"
+        },
+        "p.py",
+    ),
+    "what is entered by one function through another": (
+        {
+            "p.py": "T = []\ndef inner(v):\n    T.append(v)\ndef outer(v):\n    inner(v)\n"
+            "outer('old')\ndef f():\n    return T\n"
+        },
+        "p.py",
+    ),
+    "what an instance of a class of the file collects": (
+        {
+            "p.py": "class Table(dict):\n    def enter(self, v):\n        self[v.__name__] = v\n        return v\n"
+            "T = Table()\n@T.enter\ndef g():\n    return 'old'\ndef f():\n    return T['g']()\n"
+        },
+        "p.py",
+    ),
+    "one case of a function with many": (
+        {
+            "p.py": "from functools import singledispatch\n@singledispatch\ndef g(x):\n    return 1\n"
+            "@g.register\ndef _(x: int):\n    return 'old'\ndef f():\n    return g(1)\n"
+        },
+        "p.py",
+    ),
+    "what a function sets for its module": (
+        {"p.py": "K = 1\ndef begin():\n    global K\n    K = 'old'\nbegin()\ndef f():\n    return K\n"},
+        "p.py",
+    ),
+    "what a call makes of what it is given": (
+        {
+            "p.py": "import h\nclass C: pass\nh.fill(C)\ndef f():\n    return C.x\n",
+            "h.py": "def fill(c):\n    c.x = 'old'\n",
+        },
+        "h.py",
+    ),
+    "a name that is only looked up": ({"p.py": "K = 'old'\ndef f():\n    return globals()['K']\n"}, "p.py"),
+    "a name in a text that is evaluated": ({"p.py": "K = 'old'\ndef f():\n    return eval('K')\n"}, "p.py"),
+    "a module that is imported by a call": (
+        {
+            "p.py": "import importlib\ndef f():\n    return importlib.import_module('h').K\n",
+            "h.py": "K = 'old'\n",
+        },
+        "h.py",
+    ),
 }
 
 
@@ -153,6 +201,24 @@ def test_calls_on_a_plan_do_not_count_for_functions_that_do_not_use_it(tmp_path:
     script.write_text("plan = Plan('x')\ndef f():\n    return 1\nplan.add('a', make=f)\nplan.run()\n")
     before = Code(str(tmp_path)).of_reference("p.py:f")
     script.write_text(script.read_text().replace("plan.run()", "plan.add('b', make=f)\nplan.run(jobs=2)"))
+    assert Code(str(tmp_path)).of_reference("p.py:f") == before
+
+
+UNUSED = {
+    "a table that others fill": "T = {}\ndef enter(v):\n    T[v] = 1\n@enter\ndef g():\n    return 'old'\n",
+    "a local table of the same name": "T = {}\ndef g(v):\n    T = {}\n    T[v] = 1\ng('old')\nK = T\n",
+    "a command beside it": "import cli\napp = cli.App()\n@app.command()\ndef g():\n    return 'old'\nK = app\n",
+    "a call that is given a function": "def g():\n    return 1\nimport atexit\natexit.register(g, 'old')\nK = g\n",
+}
+
+
+@pytest.mark.parametrize("case", UNUSED)
+def test_an_edit_of_what_a_function_does_not_use_is_nothing_to_it(tmp_path: Path, case: str) -> None:
+    """What is done at the top of a module counts for whoever uses what it changes, and for nobody else."""
+    uses = "    return K\n" if "K = " in UNUSED[case] else "    return 1\n"
+    (tmp_path / "p.py").write_text(f"{UNUSED[case]}def f():\n{uses}")
+    before = Code(str(tmp_path)).of_reference("p.py:f")
+    (tmp_path / "p.py").write_text((tmp_path / "p.py").read_text().replace("'old'", "'new'"))
     assert Code(str(tmp_path)).of_reference("p.py:f") == before
 
 

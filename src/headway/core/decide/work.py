@@ -88,6 +88,9 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
         return unknown(state, strangers)
     if not command.run and state.proposal is not None and state.proposal.problems:
         return _draft(state, state.proposal)
+    gathering = [a for a in ids if state.artifacts[a].gathers] if not command.run else []
+    if gathering:
+        return _nobodys(gathering[0])
     limit = state.profile.limit if state.profile is not None else None
     if limit is not None and len(state.claims) + len(ids) > limit:
         return Rejection(
@@ -135,6 +138,15 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
         ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
     )
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
+
+
+def _nobodys(artifact_id: str) -> Rejection:
+    return Rejection(
+        kind="usage",
+        code="artifact.gathers",
+        message=f"{artifact_id} follows from what it gathers: nobody makes it",
+        hint=f"headway why {as_word(artifact_id)}",
+    )
 
 
 def _is_elsewhere(state: State, required: str) -> bool:
@@ -242,6 +254,9 @@ def skip(state: State, command: cmd.SkipArtifacts) -> Events | Rejection:
         return unknown(state, strangers)
     if not command.reason.strip():
         return Rejection(kind="usage", code="skip.reason", message="Skipping needs a reason", hint="--reason TEXT")
+    units = [a for a in command.ids if state.artifacts[a].gathers == "units"]
+    if units:
+        return _nobodys(units[0])
     claimed = [a for a in command.ids if a in state.claims]
     if claimed:
         return held(state, claimed[0], "wait until it is done")

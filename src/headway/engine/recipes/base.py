@@ -14,6 +14,9 @@ from headway.core.state import Fingerprint, Output
 KEPT_OUTPUT = 64 * 1024
 """How much of a command's stdout and stderr is kept: this much of its beginning, and of its end."""
 
+LONGEST_WAIT = 366 * 24 * 3600
+"""The most seconds after which it can be worth trying again."""
+
 TO = " … "
 """Between the first and the last line of what a failed command says: either may be the one that helps."""
 
@@ -221,6 +224,30 @@ class Attempt(msgspec.Struct):
     stderr: bytes = b""
     retry_after: float | None = None
     wrote: bool = False
+
+
+def wait_of(said: object) -> float | None:
+    """After how many seconds it is worth trying again: a number, or a date as HTTP or ISO 8601 has it; else None."""
+    try:
+        seconds = _until(said) if isinstance(said, str) else float(said)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if 0 <= seconds <= LONGEST_WAIT else None
+
+
+def _until(said: str) -> float:
+    from datetime import UTC, datetime
+
+    text = said.strip()
+    if text.replace(".", "", 1).isdecimal():
+        return float(text)
+    if "," in text:
+        from email.utils import parsedate_to_datetime
+
+        when = parsedate_to_datetime(text)
+    else:
+        when = datetime.fromisoformat(text)
+    return (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
 
 
 class QuotaExhausted(Exception):

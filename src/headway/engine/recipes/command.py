@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from headway.core.placeholders import OWN, Placeholder, find, substitute
 from headway.engine.recipes import shell
-from headway.engine.recipes.base import KEPT_OUTPUT, TO, Attempt, Job, Kept
+from headway.engine.recipes.base import KEPT_OUTPUT, TO, Attempt, Job, Kept, wait_of
 
 GRACE = 2.0
 LONGEST_TEXT = 32 * 1024 * 1024
@@ -30,7 +30,10 @@ PATHS = frozenset({"output", "outputs", "inputs", "sources", "file"})
 QUOTA_EXIT = 75
 """A command that ends with this exit code asks to be tried again later."""
 
-_RETRY_AFTER = re.compile(r"retry[ -]after\s*[:=]?\s*(\d{1,7}(?:\.\d{1,3})?)", re.IGNORECASE)
+_RETRY_AFTER = re.compile(
+    r"retry[ -]after\s*[:=]?\s*(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)?|\d+(?:\.\d+)?|\w{3}, [\w :]+GMT)",
+    re.IGNORECASE,
+)
 """In what such a command prints to stderr: in how many seconds."""
 
 
@@ -135,7 +138,7 @@ def _run_shell(job: Job, words: list[str], *, collect: bool) -> Attempt:
     if code == QUOTA_EXIT:
         last = _last_line(said.stderr) or "The command asked to be tried later"
         when = _RETRY_AFTER.search(said.stderr.decode("utf-8", "replace"))
-        return replace(said, ok=False, code="quota", error=last, retry_after=float(when[1]) if when else None)
+        return replace(said, ok=False, code="quota", error=last, retry_after=wait_of(when[1]) if when else None)
     kind = "command_missing" if code == 127 else "command_failed"
     return replace(said, ok=False, code=kind, error=_explain(code, said.stderr))
 

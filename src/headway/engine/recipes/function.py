@@ -21,7 +21,7 @@ import msgspec
 
 from headway.engine import loaded
 from headway.engine.imports import reading
-from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper
+from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper, wait_of
 from headway.engine.recipes.prints import kept_prints
 from headway.errors import UsageError
 
@@ -282,7 +282,7 @@ def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEvent
             value = _await(value, job, loop)
         return Attempt(True, value=value, wrote=_asked_for_paths(given))
     except QuotaExhausted as stop:
-        return Attempt(False, "quota", str(stop), retry_after=stop.retry_after)
+        return Attempt(False, "quota", str(stop), retry_after=wait_of(stop.retry_after))
     except _TimeIsUp:
         return Attempt(False, "timeout", f"No end after {job.timeout:g} s")
     except BaseException as error:  # noqa: BLE001  # whatever a recipe raises is its failure, not ours

@@ -21,7 +21,7 @@ def _run() -> int:
 
         known = nothing_to_do(sys.argv[2:], VERSION)
         if known is not None:
-            return _leave(*known)
+            _leave(*known)
     import gc
 
     from headway.calm import look_rarely
@@ -33,15 +33,17 @@ def _run() -> int:
     return code
 
 
-def _leave(out: str, err: str) -> int:
+def _leave(out: str, err: str) -> None:
     """Say it and be gone: there is nothing to tidy up, and tidying takes as long as looking did."""
-    sys.stderr.write(err)
-    sys.stdout.write(out)
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream, text in ((sys.stderr, err), (sys.stdout, out)):
+            if stream is None:  # closed by the caller
+                continue
+            data = text.encode(stream.encoding, "backslashreplace")
+            while data:
+                data = data[os.write(stream.fileno(), data) :]
     except BrokenPipeError:  # nobody reads it any more, which is no error
         os._exit(0)
-    except OSError:  # it could not be said; the interpreter says so in its own way
-        return 0
+    except OSError:  # it could not be said: whoever looks at everything says why
+        return
     os._exit(0)

@@ -18,6 +18,9 @@ CODES: tuple[tuple[type[HeadwayError], int], ...] = (
 )
 
 
+AROUND = 30
+"""So many characters around one that cannot be written show where it stands."""
+
 MEANT = {"history": "dag show", "explain": "why", "list": "plans list", "build": "run", "make": "run"}
 """Words that others use for a verb."""
 
@@ -42,6 +45,9 @@ def leave(error: Exception, screen: Any) -> int:
             )
         )
         return 4
+    if isinstance(error, UnicodeEncodeError):
+        screen.error(_unwritable(error))
+        return 2
     screen.error(
         BugError(
             "Headway has a bug; nothing that was acknowledged is lost",
@@ -52,6 +58,17 @@ def leave(error: Exception, screen: Any) -> int:
     if os.environ.get("HEADWAY_DEBUG"):
         traceback.print_exception(error)
     return 70
+
+
+def _unwritable(error: UnicodeEncodeError) -> UsageError:
+    """A name or a word that is not text: bytes of a command line, or too much for the locale."""
+    way_out = "export PYTHONUTF8=1, or set a locale with UTF-8" if error.encoding != "utf-8" else "give it in UTF-8"
+    return UsageError(
+        f"There is a text that cannot be written as {error.encoding}",
+        facts={"text": ascii(error.object[max(error.start - AROUND, 0) : error.end + AROUND])},
+        hint=f"{way_out}, then run the command again",
+        code="usage.encoding",
+    )
 
 
 def unknown_verb(name: str, known: list[str]) -> UsageError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from contextlib import nullcontext
 from importlib import import_module
@@ -77,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
             sys.stdout.flush()  # here, where somebody who no longer reads is no error
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        screen.let_go()
         return 0
     except KeyboardInterrupt:
         screen.note("Interrupted. Nothing is lost.")
@@ -85,7 +84,9 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  # the one place where any error becomes words and an exit code
         from headway.surfaces.cli.exit import leave
 
-        return leave(error, screen)
+        code = leave(error, screen)
+        screen.let_go()
+        return code
     finally:
         gc.unfreeze()
 

@@ -32,6 +32,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             reader = getattr(found, "reader", self)
             raise reader._unknown(unknown[0])
+        for name, value in vars(found).items():
+            setattr(found, name, [_meant(v) for v in value] if isinstance(value, list) else _meant(value))
         return found
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -61,6 +63,11 @@ class Parser(argparse.ArgumentParser):
     def _wrong(self, message: str, near: str = "", known: Sequence[str] = ()) -> UsageError:
         facts = {"did you mean": near} if near else {"known": ", ".join(known)} if known else {}
         return UsageError(message, facts=facts, hint=f"{self.prog} --help", code="usage.option")
+
+
+def _meant(value: Any) -> Any:
+    """`./-x` is how a word that begins like an option is given, be it a file or an artifact."""
+    return value[2:] if isinstance(value, str) and value.startswith("./-") else value
 
 
 def _near(word: str, known: Sequence[str]) -> str:

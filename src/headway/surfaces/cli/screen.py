@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any
 
@@ -55,6 +55,14 @@ class Screen:
     def flush(self) -> None:
         """What was said so far is to be seen now."""
         sys.stdout.flush()
+
+    def let_go(self) -> None:
+        """What could not be said so far is given up: Python would try once more at its end, and complain."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
     def raw(self, data: bytes) -> None:
         """Bytes as they are, on stdout."""
@@ -127,9 +135,11 @@ class Screen:
     def error(self, error: HeadwayError) -> None:
         """An error in its one shape: what happened, the facts, what to do."""
         if self.as_json:
-            self.answer({"error": error.to_dict()})
+            with suppress(OSError):  # it may be stdout itself that cannot be written to
+                self.answer({"error": error.to_dict()})
         first, *rest = harmless(str(error)).splitlines()
-        print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
+        with suppress(OSError):  # nobody can hear it; the exit code says it
+            print(self.style(f"headway: {first}", "red", err=True), *rest, sep="\n", file=sys.stderr)
 
     def colours(self, stream: Any) -> bool:
         """Whether colour can be seen on one of the two streams."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.core.ids import as_word
 from headway.life import Life
+from headway.offers import Next
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -31,9 +32,7 @@ def run(args: Any, screen: Screen) -> int:
         whom = f" (for {offer.spec.agent})" if offer.spec.agent else ""
         screen.say(f"{how} {as_word(offer.spec.id)}{same_plan(args)}{whom}  {screen.style(offer.reason.text, 'dim')}")
     for artifact_id, error in list(found.failed.items())[:SHOWN]:
-        screen.say(
-            f"{artifact_id} failed: {error}. Next: headway claim {as_word(artifact_id)}, or headway replan --plan FILE"
-        )
+        screen.say(f"{artifact_id} failed: {error}. Next: {_next(found, artifact_id, same_plan(args))}")
     for artifact_id, by in list(found.blocked.items())[:SHOWN]:
         screen.say(f"{artifact_id} is blocked by {by}")
     for artifact_id, why in list(found.waiting.items())[:SHOWN]:
@@ -41,6 +40,14 @@ def run(args: Any, screen: Screen) -> int:
     if found.status == "done":
         screen.say(f"Everything is done: {found.done} of {found.total}.")
     return 0
+
+
+def _next(found: Next, artifact_id: str, where: str) -> str:
+    """What can be done about what failed. What stands for others is nobody's: `why` names what it follows from."""
+    artifacts = found.execution.state.artifacts if found.execution is not None else {}
+    if artifact_id in artifacts and artifacts[artifact_id].gathers:
+        return f"headway why {as_word(artifact_id)}{where}"
+    return f"headway claim {as_word(artifact_id)}{where}, or headway replan --plan FILE"
 
 
 def _said(why: str) -> str:

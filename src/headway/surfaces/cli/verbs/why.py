@@ -7,7 +7,6 @@ headway why                 the whole plan: what is unchanged, what changed and 
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,7 +101,7 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     elif found["decide"]:
         screen.say(f"  {question(Decision(**found['decide']), where)}")
     elif found["rerun_from"]:
-        anew = f"headway run --rerun-from {shlex.quote(found['rerun_from'])}{where}"
+        anew = f"headway run --rerun-from {as_word(found['rerun_from'])}{where}"
         screen.say(f"  It follows from what it gathers, and the same would come of it again. Next: {anew}")
     elif not found["cost"]:
         next_ = leads_there or f"headway run{where}"

@@ -1,0 +1,148 @@
+"""Units that come to be what they once were: rounds of loops, and files that phases change in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headway.core.lifecycle import progress
+from tests.workshop import Done, Workshop
+
+PLAN = """\
+id: p
+goal: g
+artifacts:
+  book: {requires: ['scene:*/apply'], produces: book.txt, run: "cat out/*.md > {output}"}
+pipelines:
+  scene:
+    units: [a, b]
+    order: sequential
+    phases:
+      write: {run: "cat {prompt} > {outputs.prose}", templates: prompts/write.md, outputs: {prose: 'out/{unit}.md'}}
+      repair:
+        run: "cat {prompt} >> {outputs.prose}; echo {id} >> calls.txt"
+        templates: prompts/repair.md
+        outputs: {prose: 'out/{unit}.md'}
+      lint:
+        run: "python3 lint.py {unit} > {outputs.report}"
+        sources: ['needs/{unit}', lint.py]
+        outputs: {report: 'out/{unit}.json'}
+        repeat: [repair, lint]
+        until: 'report.rounds >= report.needed'
+        times: 3
+      polish: {run: "cat {inputs.repair} > {outputs.o}; echo {id} >> calls.txt", outputs: {o: 'out/{unit}.txt'}}
+      apply: {run: "wc -c {inputs.polish} > {outputs.count}", outputs: {count: 'out/{unit}.count'}}
+"""
+BOUND = """\
+artifacts:
+  bound: {requires: ['scene:*/repair'], produces: bound.txt, run: "cat out/*.md > {output}"}
+  one: {requires: [a/repair], produces: one.txt, run: "cat {inputs[a/repair]} > {output}"}
+"""
+LINT = """\
+import json, sys
+rounds = open(f"out/{sys.argv[1]}.md").read().count("repair")
+print(json.dumps({"rounds": rounds, "needed": int(open(f"needs/{sys.argv[1]}").read())}))
+"""
+
+
+class Scenes(Workshop):
+    """The plan above; how often a unit's loop has to be gone round is in files."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__(root)
+        self._capsys = capsys
+        self.file.write_text(PLAN)
+        (root / "lint.py").write_text(LINT)
+        (root / "prompts").mkdir()
+        (root / "needs").mkdir()
+        self.prompt("write", "write {{ unit }}")
+        self.prompt("repair", "repair {{ iteration }}")
+        self.needs(a=1, b=1)
+
+    def prompt(self, name: str, text: str) -> None:
+        (self.root / f"prompts/{name}.md").write_text(f"{text}\n")
+
+    def needs(self, **rounds: int) -> None:
+        for unit, count in rounds.items():
+            (self.root / f"needs/{unit}").write_text(str(count))
+
+    def go(self, *words: str) -> Done:
+        """`headway run`."""
+        return self.run(self._capsys, "run", *words)
+
+    def calls(self) -> list[str]:
+        """What was made of some phases since this was last asked."""
+        path = self.root / "calls.txt"
+        found = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return found
+
+
+@pytest.fixture
+def scenes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Scenes:
+    return Scenes(tmp_path / "p", capsys)
+
+
+def test_a_loop_that_is_gone_round_once_more_is_waited_for_by_who_reads_its_last_round(scenes: Scenes) -> None:
+    """Whatever the run before has left known: what follows is made once, and from the last round."""
+    assert scenes.go().code == 0
+    assert scenes.go().out.startswith("Nothing to do")
+    scenes.calls()
+    scenes.needs(a=2)
+    assert scenes.go().code == 0
+    assert scenes.calls() == ["a/repair~2", "a/polish"]
+    assert (scenes.root / "out/a.txt").read_text() == "write a\nrepair 1\nrepair 2\n"
+    assert "Nothing to do" in scenes.go().out
+
+
+def test_whoever_requires_a_phase_of_all_units_reads_their_last_rounds(scenes: Scenes) -> None:
+    """However many there turn out to be, and whether there are more of them, or fewer, by the next time."""
+    scenes.edit("artifacts:\n", BOUND)
+    for rounds, first in ((2, "repair 2\n"), (3, "repair 3\n"), (1, "repair 1\n")):
+        scenes.needs(a=rounds)
+        assert scenes.go().code == 0
+        prose = [(scenes.root / f"out/{unit}.md").read_text() for unit in "ab"]
+        assert prose[0].endswith(first)
+        assert (scenes.root / "bound.txt").read_text() == "".join(prose)
+        assert (scenes.root / "one.txt").read_text() == prose[0]
+        assert "Nothing to do" in scenes.go().out
+
+
+def test_what_a_limit_leaves_is_what_is_still_to_be_made(scenes: Scenes) -> None:
+    """What only stands for others is not counted: nobody makes it."""
+    ran = scenes.go("--limit", "3")
+    assert "3 made, 8 left by --limit" in ran.out
+    assert progress(scenes.load("p").state) == (3, 11)
+
+
+def test_a_loop_that_asks_for_less_than_before_ends_with_the_first_round_that_is_enough(scenes: Scenes) -> None:
+    """As if it had never been gone round again; and what was made then is there when it asks for more."""
+    less, more = "'report.rounds >= report.needed'", "'report.rounds > report.needed'"
+    scenes.edit(less, more)
+    assert scenes.go().code == 0
+    two = (scenes.root / "out/a.txt").read_text()
+    scenes.calls()
+    scenes.edit(more, less)
+    assert scenes.go().code == 0
+    assert sorted(scenes.calls()) == ["a/polish", "b/polish"]
+    assert [(scenes.root / f"out/a.{end}").read_text() for end in ("md", "txt")] == ["write a\nrepair 1\n"] * 2
+    assert "a/repair~2" not in scenes.load("p").state.artifacts
+    assert "Nothing to do" in scenes.go().out
+    scenes.edit(less, more)
+    assert scenes.go().code == 0
+    assert scenes.calls() == []
+    assert [(scenes.root / f"out/a.{end}").read_text() for end in ("md", "txt")] == [two] * 2
+
+
+def test_a_file_whose_stages_are_taken_over_stands_as_the_last_left_it_before_others_look(scenes: Scenes) -> None:
+    """A prompt is tried and taken back, another unit changes meanwhile: what is bound is what will be there."""
+    assert scenes.go().code == 0
+    scenes.prompt("repair", "repair better {{ iteration }}")
+    assert scenes.go("a/*", "--prompt-change", "trying").code == 0
+    scenes.prompt("repair", "repair {{ iteration }}")
+    scenes.needs(b=2)
+    assert scenes.go().code == 0
+    prose = [(scenes.root / f"out/{unit}.md").read_text() for unit in "ab"]
+    assert prose == ["write a\nrepair 1\n", "write b\nrepair 1\nrepair 2\n"]
+    assert (scenes.root / "book.txt").read_text() == "".join(prose)

@@ -1,0 +1,95 @@
+"""Templates of prompts: which other templates belong to one, and what is no text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workshop import Done, Workshop
+
+PLAN = """\
+id: p
+goal: g
+artifacts:
+  letter: {templates: prompts/letter.md, run: "cp {prompt} {output}", produces: letter.txt}
+  note: {templates: prompts/note.md, run: "cp {prompt} {output}", produces: note.txt}
+"""
+
+
+class Letters(Workshop):
+    """Two artifacts that are their prompts."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__(root)
+        self._capsys = capsys
+        self.file.write_text(PLAN)
+        (root / "prompts").mkdir()
+        self.prompt("note", "A note.")
+
+    def prompt(self, name: str, text: str) -> None:
+        (self.root / f"prompts/{name}.md").write_text(text)
+
+    def go(self, *words: str) -> Done:
+        """`headway run`."""
+        return self.run(self._capsys, "run", *words)
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+
+@pytest.fixture
+def letters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Letters:
+    return Letters(tmp_path / "p", capsys)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{# {% include 'prompts/none.md' %} #}Dear",
+        "{#- not now:\n{% include 'prompts/none.md' %}\n-#}Dear",
+        "{% raw %}{% include 'prompts/none.md' %}{% endraw %}Dear",
+        "{{ \"{% include 'prompts/none.md' %}\" }}Dear",
+    ],
+)
+def test_a_template_that_is_only_spoken_of_need_not_be_there(letters: Letters, text: str) -> None:
+    letters.prompt("letter", text)
+    assert letters.go().code == 0
+    assert letters.read("letter.txt").endswith("Dear\n")
+
+
+@pytest.mark.parametrize("names", ["'prompts/more.md' ignore missing", "['prompts/more.md', 'prompts/note.md']"])
+def test_a_template_that_may_be_missing_belongs_to_the_prompt_as_soon_as_it_is_there(
+    letters: Letters, names: str
+) -> None:
+    """And when it goes again, what was made without it is taken from its blobs."""
+    letters.prompt("letter", f"Dear {{% include {names} %}}")
+    assert letters.go().code == 0
+    without = letters.read("letter.txt")
+    letters.prompt("more", "all.")
+    assert letters.go("--json").json["made"] == ["letter"]
+    assert letters.read("letter.txt") == "Dear all.\n"
+    (letters.root / "prompts/more.md").unlink()
+    assert letters.go("--json").json["reused"] == ["letter"]
+    assert letters.read("letter.txt") == without
+
+
+@pytest.mark.parametrize("tag", ["{% include name %}", "{% include 'prompts/' ~ id ~ '.end.md' %}"])
+def test_a_template_that_cannot_be_followed_is_refused_whoever_else_names_it(letters: Letters, tag: str) -> None:
+    """Else nobody would notice that it changed, and whether it is found would depend on who was looked at before."""
+    letters.prompt("letter", f"{{% set name = 'prompts/letter.end.md' %}}{tag}")
+    letters.prompt("letter.end", "Yours")
+    letters.prompt("note", "{% include 'prompts/letter.end.md' %}")
+    done = letters.go()
+    assert done.code == 1
+    assert "prompts/letter.md: it names prompts/letter.end.md in a roundabout way" in done.out
+    assert letters.read("note.txt") == "Yours\n"
+
+
+def test_what_has_parts_is_no_text(letters: Letters) -> None:
+    """It would be shown as an address in memory, another one in every run."""
+    letters.edit("artifacts:", "vars: {tone: plain}\nartifacts:")
+    letters.prompt("letter", "Write like {{ vars }}")
+    done = letters.go()
+    assert done.code == 1
+    assert "prompts/letter.md: what has parts is no text: name one of tone" in done.out
