@@ -252,7 +252,7 @@ def test_an_error_has_its_parts(run: Run) -> None:
         (["plans", "new", "--take", "fil"], ["plans new has no --take 'fil'", "did you mean: file"]),
         (["history"], ["headway has no verb 'history'", "did you mean: headway dag show"]),
         (["explain", "model"], ["headway has no verb 'explain'", "did you mean: headway why"]),
-        (["log", "what"], ["log does not know what to do with 'what'", "headway show ID and headway why ID"]),
+        (["log", "what"], ["log does not know what to do with 'what'", "next: headway show --project "]),
         (["log", "--wat"], ["log has no option --wat"]),
         (["log", "--at", "x"], ["log: argument --at: invalid int value: 'x'"]),
         (["profile", "lok"], ["profile has no action 'lok'", "did you mean: lock"]),

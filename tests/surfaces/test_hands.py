@@ -94,7 +94,7 @@ def test_with_several_gates_the_next_command_is_one_that_can_be_typed(run: Run) 
         assert next_command(done)[:6] == first
     run("claim", "intro", "--by", "joe")
     assert next_command(run("status"))[:6] == first
-    assert run("run", "--json").json["paused"]["resume"].split()[1:] == first
+    assert run("run", "--json").json["paused"]["resume"].split()[1:7] == first
     assert next_command(run(*first))[:6] == ["gate", "page", "review", "approve", "--by", "bob"]
 
 
@@ -152,7 +152,8 @@ def test_what_complete_asks_for_can_be_typed_as_it_stands(run: Run, tmp_path: Pa
     """Also in the name of somebody."""
     run("claim", "intro", "--by", "joe smith")
     refused = run("complete", "intro", "--by", "joe smith")
-    assert "write it, then headway complete intro --by 'joe smith'" in refused.err
+    here = f"--project {tmp_path / 'project'}"
+    assert f"write it, then headway complete {here} intro --by 'joe smith'" in refused.err
     (tmp_path / "project" / "intro.txt").write_text("hello")
     assert run(*shlex.split(refused.err.partition("then headway ")[2])).code == 0
 

@@ -289,3 +289,62 @@ def test_what_was_accepted_or_brought_back_says_what_follows(
     assert shop.run(capsys, "why", "letter", "--json").json["accepted"] is None
     assert re.search(r"recorded at: event \d+, ", shop.run(capsys, "restore", "feed", "--at", "1").err)
     assert last(shop.run(capsys, "gate", "feed").out) == "  It has no gates."
+
+
+BESIDE = """\
+goal: Beside the others
+artifacts:
+  told: {produces: told.txt}
+  seen: {run: "echo seen", gates: {review: {by: [bob]}}}
+"""
+
+
+def beside(tmp_path: Path) -> tuple[Workshop, str]:
+    """A project whose own plan is another one, and how this one is named."""
+    shop = project(tmp_path, FEED)
+    (shop.root / "beside.yaml").write_text(BESIDE, encoding="utf-8")
+    return shop, str(shop.root / "beside.yaml")
+
+
+def test_documents_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without it their commands would be about another plan: the project's own."""
+    shop, file = beside(tmp_path)
+    named = f" --plan {file} --project {shop.root}"
+    ran = shop.run(capsys, "run", "--plan", file, "--json").json
+    word = f"headway gate seen review approve --by bob{named}"
+    assert ran["waiting"] == {"told": f"headway claim told{named}", "seen": f"gate review (review; of bob): {word}"}
+    assert ran["paused"]["resume"] == word
+    status = shop.run(capsys, "status", "--plan", file, "--json").json
+    assert status["next"] == status["artifacts"]["seen"]["missing"][0]["command"] == word
+    assert shop.run(capsys, "why", "seen", "--plan", file, "--json").json["missing"][0]["command"] == word
+    assert shop.run(capsys, "next", "--plan", file, "--json").json["waiting"]["seen"].endswith(word)
+
+
+def test_texts_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wherever a gate is told of, also beside the line that says what is next."""
+    shop, file = beside(tmp_path)
+    word = f"headway gate seen review approve --by bob --plan {file} --project {shop.root}"
+    for verb in ("run", "next", "status"):
+        assert f"gate review (review; of bob): {word}\n" in shop.run(capsys, verb, "--plan", file).out
+
+
+def test_errors_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words and for machines."""
+    shop, file = beside(tmp_path)
+    lists = f"headway status --plan {file} --project {shop.root} lists them"
+    assert lists in shop.run(capsys, "run", "nosuch", "--plan", file).err
+    assert lists in shop.run(capsys, "run", "nosuch", "--plan", file, "--json").json["error"]["hint"]
+    known = shop.run(capsys, "why", "nosuch", "--plan-id", "nosuch")
+    assert "next: headway plans list\n" in known.err
+
+
+def test_a_pause_is_resumed_by_a_command_about_the_same_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Out of quota, say: in the document of the run and in that of the status after it."""
+    shop = project(tmp_path, FEED)
+    file = shop.root / "quota.yaml"
+    file.write_text('goal: q\nartifacts: {q: {run: "exit 75"}}\n', encoding="utf-8")
+    resume = f"headway run --plan {file} --project {shop.root}"
+    for verb in ("run", "status"):
+        assert shop.run(capsys, verb, "--plan", str(file), "--json").json["paused"]["resume"] == resume

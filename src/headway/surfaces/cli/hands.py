@@ -12,6 +12,7 @@ from headway.core.freshness import EDITS
 from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.surfaces.cli.receipt import question
+from headway.surfaces.cli.where import about
 
 
 def held(claim: Mapping[str, Any]) -> str:
@@ -32,8 +33,8 @@ def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
 
 
 def give(lack: Mapping[str, str], where: str) -> str:
-    """The command that gives a word; the plan's approval names its plan already."""
-    return f"{lack['command']}{where if lack['kind'] == 'gate' else ''}"
+    """The command that gives a word."""
+    return about(lack["command"], where)
 
 
 def still_open(document: Mapping[str, Any]) -> list[str]:
@@ -67,8 +68,7 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
         return f"{number}. {first} is {held(claim)}. Next: {finish(first, claim, where)}"
     if not open_ and not command:
         return "Everything is up to date."
-    named = "" if " --plan-id " in command else where
-    return f"{number + '. ' if open_ else ''}Next: {command}{named}"
+    return f"{number + '. ' if open_ else ''}Next: {about(command, where)}"
 
 
 def in_hand(found: Mapping[str, Any]) -> bool:

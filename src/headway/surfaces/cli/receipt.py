@@ -11,6 +11,7 @@ from typing import TypeVar
 from headway.core.ids import as_word
 from headway.engine.result import NEXT_GATE, Decision, RunResult
 from headway.projections.story import seconds
+from headway.surfaces.cli.where import about
 
 T = TypeVar("T")
 MOST = 10
@@ -82,7 +83,7 @@ def receipt(result: RunResult, where: str = "") -> str:
 def next_command(result: RunResult, where: str = "") -> str:
     """What to type next."""
     if result.paused is not None and result.paused.code in ("approval", "gates"):
-        return f"{result.resume}{where if result.paused.code == 'gates' else ''}"
+        return about(result.resume, where)
     if result.status == "interrupted" or (result.paused is not None and result.paused.code not in FAILURES):
         command = "run"
     elif result.failed or result.decisions:
@@ -115,8 +116,8 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     for artifact_id, how in _few(result.waiting.items()):
         first, *more = how.split(NEXT_GATE)
         told = first if first.startswith("waits ") else f"waits: {first}"
-        yield "", f"{artifact_id} {told}{where if first.startswith('headway ') else ''}"
-        yield from (("", f"  and: gate {gate}") for gate in more)
+        yield "", f"{artifact_id} {about(told, where)}"
+        yield from (("", f"  and: gate {about(gate, where)}") for gate in more)
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
     if result.gone:
@@ -131,7 +132,7 @@ def question(decision: Decision, where: str = "") -> str:
     what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
     ways = (f"headway run {flag}" if flag.startswith("-") else flag for flag in decision.flags)
     left = "It was not touched" if one else "They were not touched"
-    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(way + where for way in ways)}"
+    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(about(way, where) for way in ways)}"
 
 
 def names(ids: Sequence[str]) -> str:

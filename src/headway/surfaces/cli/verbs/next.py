@@ -10,6 +10,7 @@ from headway.life import Life
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.where import about, throughout
 
 SHOWN = 20
 
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
     found = Life(work, by="cli").next(meant, agent=args.agent, at=args.at, take=args.take or "")
-    screen.answer(found.to_dict())
+    screen.answer(throughout(found.to_dict(), same_plan(args)))
     for offer in found.offers:
         how = "headway run" if offer.spec.has_recipe else "headway claim"
         whom = f" (for {offer.spec.agent})" if offer.spec.agent else ""
@@ -37,7 +38,7 @@ def run(args: Any, screen: Screen) -> int:
     for artifact_id, by in list(found.blocked.items())[:SHOWN]:
         screen.say(f"{artifact_id} is blocked by {by}")
     for artifact_id, why in list(found.waiting.items())[:SHOWN]:
-        screen.say(f"{artifact_id} {_said(why)}")
+        screen.say(f"{artifact_id} {_said(about(why, same_plan(args)))}")
     if found.status == "done":
         screen.say(f"Everything is done: {found.done} of {found.total}.")
     return 0

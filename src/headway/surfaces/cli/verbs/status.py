@@ -12,6 +12,7 @@ from headway.surfaces.cli.hands import held, in_hand, leads_on, still_open
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.where import throughout
 
 ROWS = 40
 """So many units are shown one by one."""
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    document = work.status(meant, at=args.at, take=args.take or "")
+    document = throughout(work.status(meant, at=args.at, take=args.take or ""), same_plan(args))
     screen.answer(document)
     artifacts = document["artifacts"]
     done = document["progress"]

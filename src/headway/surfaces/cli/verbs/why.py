@@ -18,6 +18,7 @@ from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.receipt import question
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.where import throughout
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def run(args: Any, screen: Screen) -> int:
     take = args.take or ""
     found: dict[str, Any] = {}
     if args.artifact is not None:
-        found = work.why(meant, args.artifact, at=args.at, take=take)
+        found = throughout(work.why(meant, args.artifact, at=args.at, take=take), same_plan(args))
         _say(found, screen, same_plan(args))
     if args.artifact is None or args.verbose:
         from headway.surfaces.cli.preview import show_analysis
