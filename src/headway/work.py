@@ -356,15 +356,17 @@ class Work:
     def reset(
         self, plan_id: str, words: Sequence[str], *, reason: str = "", archived: bool = False
     ) -> tuple[list[str], str]:
-        """Withdraw progress of artifacts, units or pipelines (all, if none are named); what, and where it was put.
+        """Withdraw progress of artifacts, units or pipelines (all, if none are named); what is to be made, and where
+        it was put.
 
         `archived`: what they made and their phase ledgers are put away first, and then removed.
         """
         state = self.project.show(plan_id).state
         ids = self.session.resolve(state, words) if words else list(state.artifacts)
+        to_make = [a for a in ids if not state.artifacts[a].gathers] or ids
         if not archived:
             self.project.reset(plan_id, ids=ids if words else (), reason=reason)
-            return ids, ""
+            return to_make, ""
         from headway.engine.archive import archive, own_files  # few ask for it
         from headway.projections.phases import unit_document
 
@@ -379,7 +381,7 @@ class Work:
         why = f"{reason}; archived in {kept.path}".removeprefix("; ")
         self.project.reset(plan_id, ids=ids if words else (), reason=why)
         self.remove_left_files(own)
-        return ids, kept.path
+        return to_make, kept.path
 
     def phases(self, plan_id: str, unit: str, *, at: int | None = None) -> dict[str, Any]:
         """The phase ledger of a unit."""

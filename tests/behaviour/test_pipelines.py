@@ -865,6 +865,28 @@ def test_what_only_stands_for_others_is_not_counted_among_what_is_blocked(
     assert "Next: headway why a/c" in book.do("why", "b/f").out
 
 
+def test_what_only_stands_for_others_is_not_counted_among_what_is_to_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A loop is its rounds: `reset`, a limit and whoever waits name what somebody makes."""
+    shop = Workshop(tmp_path / "loops")
+    shop.file.write_text(
+        "id: loops\ngoal: Loops\njobs: 1\npipelines:\n  p:\n    units: [a, b, c]\n    phases:\n"
+        "      d: {run: 'echo d > {outputs.d}', outputs: {d: 'o/{unit}.d'}}\n"
+        "      f: {run: 'echo f > {outputs.f}', outputs: {f: 'o/{unit}.f'}}\n"
+        "      c: {run: 'echo yes > {outputs.r}', outputs: {r: 'o/{unit}.r'}, repeat: [f, c], until: 'r == \"yes\"',"
+        " times: 2}\n",
+        encoding="utf-8",
+    )
+    assert len(shop.run(capsys, "run", "--json").json["made"]) == 9
+    assert "reset: 3 artifacts to make." in shop.run(capsys, "reset", "a").out
+    assert shop.run(capsys, "reset", "b", "--json").json["reset"] == ["b/d", "b/f~1", "b/c~1"]
+    assert "reset: 9 artifacts to make." in shop.run(capsys, "reset", "--all").out
+    assert shop.run(capsys, "run", "--limit", "2").out.splitlines()[-1].startswith("2 made, 7 left by --limit in ")
+    shop.edit("{run: 'echo f > {outputs.f}', outputs", "{outputs")
+    assert len(shop.run(capsys, "run", "--json").json["waiting"]) == 6
+
+
 def test_what_commands_made_before_their_unit_counted_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,7 +155,7 @@ class Run:
         """Make what is stale; what came of it."""
         began = time.monotonic()
         self._announce()
-        self._reporter.begun(self.result, self._tally.todo, self._width)
+        self._reporter.begun(self.result, self._tally.to_make(), self._width)
         try:
             self._edits.hold_known()
             self._loop_until_done(began)
@@ -591,7 +591,8 @@ class Run:
         sum_up(self.result, state, self._tally.selected)
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
         if self.result.beyond:  # and what builds on it
-            self.result.beyond = [a for a in self._tally.queue.open if a in self._tally.todo]
+            left = self._tally.to_make()
+            self.result.beyond = [a for a in self._tally.queue.open if a in left]
         self._close()
 
     def _close(self) -> None:
