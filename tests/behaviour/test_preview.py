@@ -279,6 +279,24 @@ def test_changes_against_the_previous_run_are_told_by_kind(shop: Workshop, cli: 
     assert "Unchanged  3, of which 2 may follow from the above" in shown
 
 
+def test_a_changed_prompt_is_a_change(shop: Workshop, cli: Cli) -> None:
+    """And what is only asked for follows from nothing."""
+    (shop.root / "ask.md").write_text("Say hello", encoding="utf-8")
+    shop.file.write_text(
+        "id: p\ngoal: g\npipelines:\n  p:\n    units: [a, b]\n    phases:\n"
+        "      d: {run: 'cp {prompt} {outputs.d}', outputs: {d: 'o/{unit}.d'}, templates: {phase: ask.md}}\n"
+        "      f: {run: 'echo f > {outputs.f}', outputs: {f: 'o/{unit}.f'}}\n",
+        encoding="utf-8",
+    )
+    cli("run")
+    (shop.root / "ask.md").write_text("Say goodbye", encoding="utf-8")
+    assert cli("run", "-n", "--json").json["changes"]["recipe_changed"] == ["a/d", "b/d"]
+    shown = cli("run", "-n").out
+    assert "  New        0\n  Modified   2  a/d, b/d\n  Unchanged  2, of which 2 may follow from the above\n" in shown
+    cli("run")
+    assert "Unchanged  4, of which 4 are to be made all the same\n" in cli("run", "-n", "--force").out
+
+
 def test_what_a_failed_run_did_not_get_to_is_neither_new_nor_changed(shop: Workshop, cli: Cli) -> None:
     """It was there before, and is still to be made."""
     shop.edit("cat {inputs.UserProtocol}", "exit 1; cat {inputs.UserProtocol}")

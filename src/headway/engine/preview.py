@@ -324,12 +324,16 @@ _KINDS: Mapping[str, str] = {
     "never_made": "added",
     "spec_changed": "contract_changed",
     "recipe_changed": "recipe_changed",
+    "prompt_changed": "recipe_changed",
     "source_changed": "source_changed",
     "input_changed": "input_changed",
+    "pre_state_changed": "input_changed",
     "output_missing": "missing_output",
+    "unstored": "missing_output",
     "output_modified": "output_modified",
     "output_replaced": "output_modified",
     "untracked_output": "output_modified",
+    "adopted_edit": "output_modified",
 }
 
 
