@@ -91,6 +91,13 @@ class Work:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
 
+    def has(self, meant: Meant, word: str) -> bool:
+        """Whether a word names something of a plan: an artifact, a unit or an output."""
+        saved = meant.execution or self.project.store.folder(meant.plan_id).load()
+        known = saved.state.artifacts.values() if saved is not None else ()
+        proposed = meant.plan.artifacts if meant.plan is not None else ()
+        return any(word in (spec.id, spec.unit, *spec.produces) for spec in (*known, *proposed))
+
     def changed_file(self, plan_id: str) -> str:
         """The plan's file, if it says something else by now than what was taken in; or ""."""
         saved = self.project.store.folder(plan_id).load()

@@ -348,3 +348,16 @@ def test_a_pause_is_resumed_by_a_command_about_the_same_plan(
     resume = f"headway run --plan {file} --project {shop.root}"
     for verb in ("run", "status"):
         assert shop.run(capsys, verb, "--plan", str(file), "--json").json["paused"]["resume"] == resume
+
+
+def test_what_has_a_blank_in_its_name_can_be_made_as_why_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a goal only where the plan has nothing of that name, and its path is as good as its id."""
+    blank = 'goal: A goal\nartifacts: {"d d": {run: "echo hi > {output}", produces: "d d.txt"}}\n'
+    shop = project(tmp_path, blank)
+    said = last(shop.run(capsys, "why", "d d").out).partition("Next: headway ")[2]
+    assert shop.run(capsys, *shlex.split(said), "--json").json["made"] == ["d d"]
+    assert shop.run(capsys, "run", "d d.txt").out.startswith("Nothing to do")
+    assert shop.run(capsys, "run", "A goal").out.startswith("Nothing to do")
+    assert "There is no plan for this goal yet" in shop.run(capsys, "run", "d e").err
