@@ -196,7 +196,7 @@ class Work:
         """Judge a plan as it would be run now: with what its file proposes, and variables set. Writes nothing."""
         execution = None
         if meant.plan is not None and at is None:
-            execution = self._foreseen(meant, take)
+            execution = self.foreseen(meant, take)
         if variables:
             execution = execution or self.project.show(meant.plan_id)
             settings = self._with_variables(execution, variables)
@@ -204,7 +204,7 @@ class Work:
             execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
 
-    def _foreseen(self, meant: Meant, take: str) -> SavedExecution:
+    def foreseen(self, meant: Meant, take: str = "") -> SavedExecution:
         """The plan as it would be once its file is taken in."""
         assert meant.plan is not None, "something is proposed"
         return self.project.foresee(
@@ -278,7 +278,7 @@ class Work:
         saved = self.project.store.folder(meant.plan_id).load()
         if saved is None:
             return None
-        now = self._foreseen(meant, take) if meant.plan is not None else saved
+        now = self.foreseen(meant, take) if meant.plan is not None else saved
         run = saved.state.run
         before = self.project.show(meant.plan_id, at=run.seq) if run is not None else saved
         return compare_plans(before.proposal, now.proposal), before.position.seq

@@ -142,7 +142,7 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     (edited.root / "feed.txt").write_text("mine")
     said = last(edited.run(capsys, *words).out)
     here = f"--project {edited.root}"
-    assert said.endswith(f"Next: headway run --accept-edits {here}, or headway run --discard-edits {here}")
+    assert said.endswith(f"Decide: headway accept feed {here}  or  headway run feed --discard-edits {here}")
     other = project(tmp_path / "beside", FEED.replace("  mail: {requires: [letter], ", "  mail: {"))
     (other.root / "feed.txt").write_text("mine")
     other.edit("cat {inputs.letter}", "echo")
@@ -361,3 +361,72 @@ def test_what_has_a_blank_in_its_name_can_be_made_as_why_says(
     assert shop.run(capsys, "run", "d d.txt").out.startswith("Nothing to do")
     assert shop.run(capsys, "run", "A goal").out.startswith("Nothing to do")
     assert "There is no plan for this goal yet" in shop.run(capsys, "run", "d e").err
+
+
+OLDER = """\
+id: older
+goal: A file that was there before
+artifacts:
+  up: {sources: [in.txt], produces: out.txt, run: "tr a-z A-Z < in.txt > {output}"}
+"""
+
+
+def older(tmp_path: Path) -> tuple[Workshop, str]:
+    """A project with something at the path of an output that was never made, and how its commands end."""
+    shop = project(tmp_path, OLDER)
+    (shop.root / "in.txt").write_text("hi\n", encoding="utf-8")
+    (shop.root / "out.txt").write_text("other\n", encoding="utf-8")
+    return shop, f" --project {shop.root}"
+
+
+def test_whoever_asks_about_a_file_that_was_there_before_is_told_the_two_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the plan is saved and after; none of the commands on the way leads round in a circle."""
+    shop, here = older(tmp_path)
+    ways = f"Decide: headway accept up{here}  or  headway run up --discard-edits{here}"
+    for _ in ("not saved yet", "saved"):
+        assert last(shop.run(capsys, "status").out) == f"up is yours to decide: headway diff up{here} shows it. {ways}"
+        assert last(shop.run(capsys, "why", "up").out) == f"  {ways}"
+        shown = shop.run(capsys, "diff", "up")
+        assert shown.out.splitlines()[0] == "up was never made; at its path stands what nobody has decided about:"
+        assert "+other" in shown.out
+        assert last(shown.out) == ways
+        assert shop.run(capsys, "diff", "up", "--json").json["since"] is None
+        shop.run(capsys, "run")
+    assert f"next: headway why{here} up\n" in shop.run(capsys, "show", "up").err
+    assert shop.run(capsys, "accept", "up").code == 0
+    assert (shop.root / "out.txt").read_text(encoding="utf-8") == "other\n"
+
+
+def test_what_is_discarded_says_how_to_have_it_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the user's word, too: it is only set aside."""
+    shop, here = older(tmp_path)
+    said = shop.run(capsys, "run", "up", "--discard-edits").out
+    found = re.search(rf"What stood at out\.txt is kept: headway (restore up --at \d+){here} brings it back", said)
+    assert found is not None
+    assert (shop.root / "out.txt").read_text(encoding="utf-8") == "HI\n"
+    assert shop.run(capsys, *found[1].split()).code == 0
+    assert (shop.root / "out.txt").read_text(encoding="utf-8") == "other\n"
+
+
+def test_a_diff_of_what_was_never_made_and_is_not_there_says_what_makes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to compare, and nothing to show."""
+    shop, here = older(tmp_path)
+    (shop.root / "out.txt").unlink()
+    assert f"next: headway run{here} up\n" in shop.run(capsys, "diff", "up").err
+
+
+def test_several_that_are_to_be_decided_about_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one command decides about them all."""
+    shop = project(tmp_path, FEED.replace("exit 3", "echo news > {output}"))
+    shop.run(capsys, "run")
+    for name in ("feed", "letter"):
+        (shop.root / f"{name}.txt").write_text("mine\n", encoding="utf-8")
+    here = f" --project {shop.root}"
+    assert last(shop.run(capsys, "status").out) == (
+        f"feed and 1 more are yours to decide: headway diff feed{here} shows the first. "
+        f"Decide: headway accept --all{here}  or  headway run --discard-edits{here}"
+    )

@@ -49,8 +49,10 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     artifacts, command = document["artifacts"], document["next"]
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
-        ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
-        return f"{edited[0]} is yours to decide: headway diff {as_word(edited[0])}{where} shows it. Next: {ways}"
+        first, more = edited[0], len(edited) - 1
+        whose, it = (f"{first} and {more:,} more are", "the first") if more else (f"{first} is", "it")
+        shows = f"headway diff {as_word(first)}{where} shows {it}"
+        return f"{whose} yours to decide: {shows}. {decisions('' if more else first, where)}"
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
     grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())
@@ -69,6 +71,12 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     if not open_ and not command:
         return "Everything is up to date."
     return f"{number + '. ' if open_ else ''}Next: {about(command, where)}"
+
+
+def decisions(artifact_id: str, where: str) -> str:
+    """The two ways to decide about what stands at the path of an output: of one artifact, or of all (`""`)."""
+    word = f" {as_word(artifact_id)}" if artifact_id else ""
+    return f"Decide: headway accept{word or ' --all'}{where}  or  headway run{word} --discard-edits{where}"
 
 
 def in_hand(found: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from headway.core.ids import as_word
 from headway.engine.result import Decision
-from headway.surfaces.cli.hands import finish, give, held, leads_on
+from headway.surfaces.cli.hands import decisions, finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.receipt import question
@@ -139,7 +139,8 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     known = {
         "restore": "It is put back from its blob: that costs nothing.",
         "reuse": "It was made from the same things before: reusing it costs nothing.",
-        "ask": "What stands at its path is yours to decide about.",
+        "ask": "What stands at its path is yours to decide about: "
+        f"headway diff {as_word(artifact_id)}{where} shows it.",
         "claim": "Whoever claims it makes it.",
         "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}{guess}." if own else "")
@@ -156,7 +157,7 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     elif cost["action"] == "claim":
         screen.say(f"  Next: headway claim {as_word(artifact_id)}{where}")
     elif cost["action"] == "ask":
-        screen.say(f"  Next: headway diff {as_word(artifact_id)}{where}")
+        screen.say(f"  {decisions(artifact_id, where)}")
 
 
 def _few(ids: list[str]) -> str:
