@@ -499,6 +499,22 @@ def test_a_plan_in_python_says_where_it_stands_and_why() -> None:
     assert repr(plan).startswith("<Plan corpus: ")
 
 
+def test_a_result_in_a_line_says_what_is_in_the_way() -> None:
+    """Nothing to do is said only where there is nothing to do."""
+    plan = Plan("Quota", id="quota")
+
+    @plan.artifact
+    def asks() -> None:
+        raise QuotaExhausted(retry_after=60)
+
+    plan.add("told", make=lambda: "told", produces="told.txt")
+    ran = plan.run("asks", check=False)
+    assert ran.paused is not None
+    assert str(ran) == f"quota paused: nothing made (quota until {ran.paused.until})"
+    Path("told.txt").write_text("mine")
+    assert str(plan.run("told", check=False)) == "quota refused: 1 held"
+
+
 def test_one_name_in_a_file_is_still_one_artifact() -> None:
     """Only cells of a notebook may be executed again."""
     plan = Plan("Twice", id="twice")
