@@ -708,6 +708,42 @@ def test_rfc_040_names_a_preview(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "looking creates nothing"
 
 
+def test_what_is_not_made_before_somebody_decides_takes_no_time(shop: Workshop, cli: Cli) -> None:
+    """It is counted apart, and neither as work that goes on side by side nor as saved."""
+    old = "".join(f"  o{n}: {{produces: o{n}.txt, run: 'echo {n} > {{output}}'}}\n" for n in range(20))
+    shop.file.write_text(f"id: old\ngoal: g\njobs: 1\nartifacts:\n{old}  new: {{requires: [o0], run: 'true'}}\n")
+    alone = cli("run", "-n", "o0", "--json").json["estimates"]["ms"]["typical"]
+    for n in range(1, 20):
+        (shop.root / f"o{n}.txt").write_text("old")
+    found = cli("run", "-n", "--json").json
+    assert [item["action"] for item in found["artifacts"].values()].count("ask") == 19
+    assert found["estimates"]["ms"]["typical"] == 2 * alone
+    assert found["estimates"]["parallelization_factor"] == 1.0
+    assert found["savings"]["ms"] == 0
+    shown = cli("run", "-n").out
+    assert "  Artifacts  2 to make at most, 19 to decide about, 0 up to date\n" in shown
+    assert "  Waves      2, 1.0x parallel\n" in shown
+    assert "at once; by default\n" in shown
+
+
+def test_waves_of_a_preview_are_numbered_as_they_are_made(shop: Workshop, cli: Cli) -> None:
+    """Where all of a depth is kept, no number is left out."""
+    shop.file.write_text(
+        "id: deep\ngoal: g\nartifacts:\n  a: {run: 'echo a'}\n  b: {requires: [a], run: 'echo b'}\n"
+        "  c: {requires: [b], run: 'echo c'}\n  beside: {run: 'echo beside'}\n"
+    )
+    cli("run")
+    shop.edit("'echo c'", "'echo cc'")
+    shop.edit("'echo beside'", "'echo aside'")
+    found = cli("run", "-n", "--json").json
+    assert {a: item["wave"] for a, item in found["artifacts"].items()} == {"beside": 1, "c": 2}
+    assert re.findall(r"^Wave \d|^  Waves +\d", cli("run", "-n").out, re.MULTILINE) == [
+        "Wave 1",
+        "Wave 2",
+        "  Waves      2",
+    ]
+
+
 def test_settings_of_a_preview_survive_a_round_trip(tmp_path: Path) -> None:
     """What a plan says of asking and storing is in the ledger."""
     shop = Workshop(tmp_path)

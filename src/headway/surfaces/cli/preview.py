@@ -25,7 +25,7 @@ BASIS = {
     "similar": "from similar ones here",
     "default": "by default",
     "unknown": "not known",
-    "nothing": "nothing to make",
+    "nothing": "",
 }
 """Where an estimate comes from."""
 
@@ -35,11 +35,11 @@ def show_waves(preview: PlanPreview, screen: Screen, *, verbose: bool = False) -
     goal = " ".join(preview.goal.split())
     screen.say(f"Plan {preview.plan_id}: {screen.style(_short(goal, 70), 'bold')}\n")
     width = min(max((len(a) for a in preview.items), default=1), 40)
-    for number, wave in enumerate(preview.waves, 1):
+    for wave in preview.waves:
         items = [preview.items[a] for a in wave if a in preview.items]
         if not items:
             continue
-        screen.say(screen.style(f"Wave {number} {'⚡' if len(items) > 1 else '→'}", "bold"))
+        screen.say(screen.style(f"Wave {items[0].wave} {'⚡' if len(items) > 1 else '→'}", "bold"))
         for item in items if verbose else items[:FEW]:
             screen.say(_line(item, width, screen))
             about = " ".join(preview.graph[item.id].description.split())
@@ -133,7 +133,8 @@ def _basis(preview: PlanPreview) -> str:
     """Where the times come from."""
     counts: dict[str, int] = {}
     for item in preview.items.values():
-        counts[item.estimate.basis] = counts.get(item.estimate.basis, 0) + 1
+        if item.estimate.basis != "nothing":
+            counts[item.estimate.basis] = counts.get(item.estimate.basis, 0) + 1
     if len(counts) == 1:
         return BASIS[next(iter(counts))]
     return ", ".join(f"{counts[basis]} {text}" for basis, text in BASIS.items() if basis in counts)
