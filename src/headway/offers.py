@@ -71,6 +71,10 @@ class Next(NamedTuple):
     edits: Mapping[str, Reason] = {}
     """Of what waits, that for which somebody else's bytes stand at its path."""
 
+    def makes(self, artifact_id: str) -> bool:
+        """Whether a run makes it, and nobody has to."""
+        return self.execution is not None and self.execution.state.artifacts[artifact_id].has_recipe
+
     @property
     def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
         """In a word: something can be made, somebody else is at it, only a decision helps, or nothing is left."""

@@ -430,3 +430,25 @@ def test_several_that_are_to_be_decided_about_are_counted(tmp_path: Path, capsys
         f"feed and 1 more are yours to decide: headway diff feed{here} shows the first. "
         f"Decide: headway accept --all{here}  or  headway run --discard-edits{here}"
     )
+
+
+def test_what_failed_is_made_again_by_whatever_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`next` leads to a run where there is a recipe, and to a claim where there is none."""
+    shop = project(tmp_path, FEED.replace("artifacts:\n", "artifacts:\n  hand: {produces: hand.txt}\n"))
+    here = f" --project {shop.root}"
+    shop.run(capsys, "run")
+    shop.run(capsys, "claim", "hand")
+    shop.run(capsys, "fail", "hand", "--error", "no pen")
+    said = shop.run(capsys, "next").out
+    assert f"feed failed: exit code 3. Next: headway run feed{here}, or headway replan --plan FILE\n" in said
+    assert f"hand failed: no pen. Next: headway claim hand{here}, or headway replan --plan FILE\n" in said
+
+
+def test_who_gives_back_what_is_complete_is_told_that_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A claim would be refused."""
+    shop = project(tmp_path, FEED.replace("exit 3", "echo news > {output}"))
+    shop.run(capsys, "run")
+    for words in (("release", "feed"), ("fail", "feed", "--error", "x"), ("heartbeat", "feed"), ("complete", "feed")):
+        refused = shop.run(capsys, *words)
+        assert refused.code == 2
+        assert f"status: complete\n  next: headway why --project {shop.root} feed\n" in refused.err

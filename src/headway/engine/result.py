@@ -52,6 +52,9 @@ class Decision(NamedTuple):
 _WORDS: Mapping[str, str] = {"approval": "headway approve ", "gates": "headway gate "}
 """Words that a run waits for, each with how the command that gives it begins."""
 
+CLAIMED = "claimed by "
+"""How it is told that somebody has an artifact in hand; their name follows."""
+
 NEXT_GATE = "; gate "
 """What stands between the gates that one artifact waits at."""
 

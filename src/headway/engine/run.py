@@ -35,7 +35,7 @@ from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
-from headway.engine.result import Options, Pause, Preserved, Reporter, RunResult
+from headway.engine.result import CLAIMED, Options, Pause, Preserved, Reporter, RunResult
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally
@@ -328,7 +328,7 @@ class Run:
             return None
         self._tally.notice(artifact_id, reason)
         if claim is not None:
-            self._tally.wait(artifact_id, f"claimed by {claim.by}")
+            self._tally.wait(artifact_id, f"{CLAIMED}{claim.by}")
             return None
         if awaits_approval(state, artifact_id):
             self._tally.wait(artifact_id, str(missing(state, artifact_id)[0]), "approval")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from headway.core.ids import as_word
-from headway.engine.result import NEXT_GATE, Decision, RunResult
+from headway.engine.result import CLAIMED, NEXT_GATE, Decision, RunResult
 from headway.projections.story import seconds
 from headway.surfaces.cli.where import about
 
@@ -94,11 +94,19 @@ def next_command(result: RunResult, where: str = "") -> str:
     elif result.moved or result.beyond:
         command = "run"
     elif result.waiting:
-        told = next((how for how in result.waiting.values() if how.startswith("headway ")), "headway run")
-        command = told.removeprefix("headway ")
+        free_first = sorted(result.waiting.items(), key=lambda one: one[1].startswith(CLAIMED))
+        ways = (_way(artifact_id, how) for artifact_id, how in free_first)
+        command = next((way for way in ways if way), "headway status").removeprefix("headway ")
     else:
         command = "status"
     return f"headway {command}{where}"
+
+
+def _way(artifact_id: str, how: str) -> str:
+    """The command that goes on with something that waits, if there is one: it is to be claimed, or finished."""
+    if how.startswith(CLAIMED):
+        return f"headway complete {as_word(artifact_id)} --by {as_word(how.removeprefix(CLAIMED))}"
+    return how if how.startswith("headway ") else ""
 
 
 def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
@@ -114,6 +122,11 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "yellow", f"What stood at {names(kept.paths)} is kept: {back} brings it back"
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
+        if how.startswith(CLAIMED):
+            finish = _way(artifact_id, how)
+            back = finish.replace(" complete ", " release ", 1)
+            yield "", f"{artifact_id} waits: {how}. {finish}{where} finishes it, {back}{where} gives it back"
+            continue
         first, *more = how.split(NEXT_GATE)
         told = first if first.startswith("waits ") else f"waits: {first}"
         yield "", f"{artifact_id} {about(told, where)}"

@@ -32,9 +32,9 @@ def run(args: Any, screen: Screen) -> int:
         whom = f" (for {offer.spec.agent})" if offer.spec.agent else ""
         screen.say(f"{how} {as_word(offer.spec.id)}{same_plan(args)}{whom}  {screen.style(offer.reason.text, 'dim')}")
     for artifact_id, error in list(found.failed.items())[:SHOWN]:
-        screen.say(
-            f"{artifact_id} failed: {error}. Next: headway claim {as_word(artifact_id)}, or headway replan --plan FILE"
-        )
+        verb = "run" if found.makes(artifact_id) else "claim"
+        again = f"headway {verb} {as_word(artifact_id)}{same_plan(args)}"
+        screen.say(f"{artifact_id} failed: {error}. Next: {again}, or headway replan --plan FILE")
     for artifact_id, by in list(found.blocked.items())[:SHOWN]:
         screen.say(f"{artifact_id} is blocked by {by}")
     for artifact_id, why in list(found.waiting.items())[:SHOWN]:
