@@ -467,6 +467,7 @@ def test_whoever_only_looks_is_told_what_the_run_would_ask(
     for words in (("status",), ("why",), ("why", "d0/check"), ("run", "-n")):
         last = labels.run(capsys, *words).out.splitlines()[-1]
         assert (ways in last, "Next: headway run" in last) == (True, False)
+        assert last.endswith("  or  change it back")
     assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
     assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
     assert labels.run(capsys, "status", "--json").json["next"] == f"{ways} --project {labels.root}"

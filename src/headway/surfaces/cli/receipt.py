@@ -143,9 +143,10 @@ def question(decision: Decision, where: str = "") -> str:
     """Something that only the user can decide, and what decides it."""
     one = len(decision.artifacts) == 1
     what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
-    ways = (f"headway run {flag}" if flag.startswith("-") else flag for flag in decision.flags)
+    ways = [about(f"headway run {flag}" if flag.startswith("-") else flag, where) for flag in decision.flags]
+    ways += ["change it back"] if decision.code == "prompt_changed" else []
     left = "It was not touched" if one else "They were not touched"
-    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(about(way, where) for way in ways)}"
+    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(ways)}"
 
 
 def names(ids: Sequence[str]) -> str:
