@@ -388,6 +388,37 @@ def test_run_status_and_why_use_the_same_words(bench: Bench) -> None:
     assert bench.run().why == said
 
 
+def test_a_source_that_came_or_went_is_said_to_have_and_all_that_changed_are_counted(shop: Workshop, cli: Cli) -> None:
+    """The first is named with what it was and is; `why --json` names the others, too."""
+    shop.file.write_text("id: s\ngoal: g\nartifacts:\n  a: {sources: ['*.src'], run: 'cat *.src'}\n")
+    for name in ("1", "2", "3"):
+        (shop.root / f"{name}.src").write_text(name)
+    cli("run")
+    (shop.root / "1.src").write_text("one")
+    (shop.root / "3.src").write_text("three")
+    assert "↻ a  1.src changed (6b86b273 → 7692c3ad), and 1 more\n" in cli("status").out
+    (root,) = cli("why", "a", "--json").json["root_causes"]
+    assert (root["subject"], root["others"]) == ("1.src", ["3.src"])
+    cli("run")
+    (shop.root / "0.src").write_text("zero")
+    assert "↻ a  0.src was added\n" in cli("status").out
+    cli("run")
+    (shop.root / "0.src").unlink()
+    assert "↻ a  0.src was removed\n" in cli("status").out
+
+
+def test_status_says_what_of_a_complete_plan_is_stale_and_what_changed_under_it(shop: Workshop, cli: Cli) -> None:
+    """A plan stays complete; that it has to be run again is said in the same line."""
+    (shop.root / "s.txt").write_text("1")
+    shop.file.write_text(
+        "id: s\ngoal: g\nartifacts:\n  a: {run: 'echo a'}\n  c: {sources: [s.txt], run: 'echo more >> s.txt'}\n"
+    )
+    cli("run")
+    shown = cli("status").out
+    assert "Plan s: complete, 2 of 2 done, 1 of them stale\n" in shown
+    assert "↻ c  s.txt changed while it was being made\n" in shown
+
+
 def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> None:
     """What the plan does not say itself: code, arguments, values of the environment."""
     bench = Bench(tmp_path, environ={"PATH": os.environ["PATH"], "STYLE": "1"})

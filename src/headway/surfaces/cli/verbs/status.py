@@ -39,11 +39,11 @@ def run(args: Any, screen: Screen) -> int:
     done = document["progress"]
     as_of = f", as of event {document['seq']}" if args.at is not None else ""
     skipped = sum(found["status"] == "skipped" for found in artifacts.values())
+    stale = sum(artifacts[a]["status"] == "complete" for a in still_open(document))
+    of_them = [f"{number} of them {word}" for word, number in (("skipped", skipped), ("stale", stale)) if number]
     screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
-    screen.say(
-        f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
-        f"{done['done']} of {done['total']} done{f', {skipped} of them skipped' if skipped else ''}{as_of}"
-    )
+    stands = [document["status"].replace("_", " "), f"{done['done']} of {done['total']} done", *of_them]
+    screen.say(f"Plan {document['plan_id']}: {', '.join(stands)}{as_of}")
     open_ = still_open(document)
     plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
     _list(plain, [a for a in open_ if a in plain], screen, everything=args.verbose)
