@@ -491,6 +491,7 @@ def test_a_plan_runs_in_a_notebook(tmp_path: Path) -> None:
 def test_a_plan_in_python_says_where_it_stands_and_why() -> None:
     """The documents of the command line, before anything was run and after; and objects that are shown in a line."""
     plan = corpus()
+    assert repr(plan.preview()) == "<PlanPreview corpus: 3 to make at most, 0 up to date>"
     assert plan.status()["progress"]["done"] == 0
     assert plan.why("index")["reason"]["code"] == "never_made"
     ran = plan.run()

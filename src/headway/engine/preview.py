@@ -168,6 +168,9 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
         bound = "so far; more may come" if self.coming else "at most"
         return f"{self.plan_id}: {len(self.items)} to make {bound}, {len(self.kept)} up to date"
 
+    def __repr__(self) -> str:
+        return f"<PlanPreview {self}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The document of `run -n --json`."""
         changes = self.changes
