@@ -61,6 +61,8 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     (changed,) = [r.event for r in book.history("book") if isinstance(r.event, RecipeChanged)]
     assert (changed.reason, changed.changes[0].template) == ("the old one was dull", "phase: prompts/write.md")
     update = book.json(".headway/phases/s1.json")["phases"]["write"]["prompt_update"]
+    was, new = update["prompt_hash_prev"][:8], update["prompt_hash_new"][:8]
+    assert f"prompt changed on purpose, {was} → {new}: " in book.do("phases", "s1").out
     assert update["prompt_update_reason"] == "the old one was dull"
     assert update["prompt_hash_prev"] != update["prompt_hash_new"]
 
@@ -234,6 +236,17 @@ def test_status_shows_units_by_phases(book: Book) -> None:
         [phase.removesuffix("~1") for phase in PHASES], "complete"
     )
     assert units["s2"]["write"]["status"] == "failed"
+
+
+def test_many_units_are_told_in_a_line_when_they_are_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And how many more are not, only where some are not."""
+    shop = Workshop(tmp_path / "many")
+    units = ", ".join(f"u{n}" for n in range(50))
+    plan = f"id: many\ngoal: g\npipelines:\n  p:\n    units: [{units}]\n    phases:\n      d: {{run: 'echo d'}}\n"
+    shop.file.write_text(plan, encoding="utf-8")
+    assert "\n  0 units done, 10 more are not\n" in shop.run(capsys, "status").out
+    shop.run(capsys, "run")
+    assert "\n  50 units done\n" in shop.run(capsys, "status").out
 
 
 def test_a_loop_is_gone_round_until_it_passes(book: Book) -> None:

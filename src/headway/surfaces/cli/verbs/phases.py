@@ -30,7 +30,8 @@ def run(args: Any, screen: Screen) -> int:
         if entry["error"]:
             screen.say(f"      {screen.style(entry['error'], 'red')}")
         if update := entry.get("prompt_update"):
-            became = f"{(update['prompt_hash_prev'] or '?')[:8]} → {(update['prompt_hash_new'] or 'not made yet')[:12]}"
+            was, new = update["prompt_hash_prev"] or "?", update["prompt_hash_new"]
+            became = f"{was[:8]} → {new[:8] if new else 'not made yet'}"
             screen.say(
                 screen.style(f"      prompt changed on purpose, {became}: {update['prompt_update_reason']}", "dim")
             )

@@ -97,7 +97,8 @@ def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
         cells = "  ".join(f"{sign:^{len(phase)}}" for sign, phase in zip(row, phases, strict=True))
         screen.say(f"  {unit:<{width}}  {cells}".rstrip())
     if len(shown) < len(rows):
-        screen.say(f"  {len(rows) - len(open_)} units done, {len(open_) - len(shown)} more are not")
+        more = len(open_) - len(shown)
+        screen.say(f"  {len(rows) - len(open_)} units done" + (f", {more} more are not" if more else ""))
 
 
 def _sign(found: dict[str, str] | None) -> str:
