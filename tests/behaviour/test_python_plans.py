@@ -511,7 +511,10 @@ def test_a_result_in_a_line_says_what_is_in_the_way() -> None:
     plan.add("told", make=lambda: "told", produces="told.txt")
     ran = plan.run("asks", check=False)
     assert ran.paused is not None
-    assert str(ran) == f"quota paused: nothing made (quota until {ran.paused.until})"
+    assert (
+        str(ran)
+        == f"quota paused: nothing made (quota until {ran.paused.until.replace('T', ' ').replace('+00:00', 'Z')})"
+    )
     Path("told.txt").write_text("mine")
     assert str(plan.run("told", check=False)) == "quota refused: 1 held"
 

@@ -6,6 +6,7 @@ import builtins
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -206,6 +207,22 @@ def test_the_log_tells_what_happened(run: Run) -> None:
     assert "snapshot" not in "".join(lines)
     assert run("log", "--all", "-n", "1").out.rstrip().endswith("snapshot")
     assert set(events[0]) == {"seq", "ts", "type", "by", "data", "hash"}
+
+
+def test_times_for_people_are_one_form_and_say_their_zone(shop: Workshop, run: Run) -> None:
+    """To the second, in UTC, wherever they are told; machines get what was recorded."""
+    shop.file.write_text(
+        "id: times\ngoal: g\nartifacts: {hand: {produces: hand.txt}}\n"
+        "pipelines:\n  p:\n    units: [a]\n    phases:\n      d: {run: 'echo d'}\n      q: {run: 'exit 75'}\n",
+        encoding="utf-8",
+    )
+    run("run")
+    claim = run("claim", "hand")
+    verbs = (["log"], ["show", "a/d"], ["phases", "a"], ["plans", "list"], ["status"], ["next"], ["why", "hand"])
+    for done in (claim, run("heartbeat", "hand"), *(run(*words) for words in verbs)):
+        assert re.search(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ(?!\S*\d)", done.out)
+        assert not re.search(r"\d\dT\d\d:", done.out)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", run("log", "--json").json["events"][0]["ts"])
 
 
 @pytest.mark.parametrize("words", [["log"], ["plans", "show"], ["profile"]], ids=" ".join)

@@ -58,7 +58,7 @@ HEADWAY = str(Path(sys.executable).with_name("headway"))
         ),
         (
             {"paused": Pause("quota", "2030-01-01T00:00:00+00:00")},
-            "Nothing made in 0 ms. Paused (quota) until 2030-01-01T00:00:00+00:00. Next: headway run",
+            "Nothing made in 0 ms. Paused (quota) until 2030-01-01 00:00:00Z. Next: headway run",
         ),
     ],
 )

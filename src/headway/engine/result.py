@@ -176,7 +176,9 @@ class RunResult(msgspec.Struct, kw_only=True):
         parts = [f"{len(found)} {name}" for name, found in (counts | more).items() if found]
         said = ", ".join(parts) or ("nothing to do" if self.ok else "nothing made")
         if self.paused is not None:
-            until = f" until {self.paused.until}" if self.paused.until else ""
+            from headway.projections.story import moment  # few print a pause
+
+            until = f" until {moment(self.paused.until)}" if self.paused.until else ""
             said += f" ({self.paused.code}{until})"
         return f"{self.plan_id} {self.status}: {said}"
 

@@ -11,6 +11,7 @@ from typing import Any
 from headway.core.freshness import EDITS
 from headway.core.ids import as_word
 from headway.engine.result import Decision
+from headway.projections.story import moment
 from headway.surfaces.cli.receipt import question
 from headway.surfaces.cli.where import about
 
@@ -19,7 +20,7 @@ def held(claim: Mapping[str, Any]) -> str:
     """Who holds it, and for how long."""
     if claim["gone"]:
         return f"claimed by {claim['by']}, who is gone ({claim['gone']}); whoever claims it goes on"
-    until = f" until {claim['until']}" if claim["until"] else ""
+    until = f" until {moment(claim['until'])}" if claim["until"] else ""
     return f"claimed by {claim['by']}{until}{', which is over' if claim['over'] else ''}"
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from headway.core.ids import as_word
 from headway.engine.result import CLAIMED, NEXT_GATE, Decision, RunResult
-from headway.projections.story import seconds
+from headway.projections.story import moment, seconds
 from headway.surfaces.cli.where import about
 
 T = TypeVar("T")
@@ -174,7 +174,9 @@ def _stopped(result: RunResult) -> str:
     if result.paused.code in _STOPPED:
         return _STOPPED[result.paused.code]
     where = f" at {result.paused.artifact}" if result.paused.artifact else ""
-    return f"Paused ({result.paused.code}){where}" + (f" until {result.paused.until}" if result.paused.until else "")
+    return f"Paused ({result.paused.code}){where}" + (
+        f" until {moment(result.paused.until)}" if result.paused.until else ""
+    )
 
 
 def _saved(result: RunResult) -> str:

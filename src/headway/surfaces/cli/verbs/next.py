@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.core.ids import as_word
 from headway.life import Life
+from headway.projections.story import moment
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -47,5 +48,6 @@ def run(args: Any, screen: Screen) -> int:
 def _said(why: str) -> str:
     """What it waits for, as the end of a sentence."""
     if why.startswith("claimed"):
-        return f"is {why}"
+        who, until, lease = why.rpartition(" until ")
+        return f"is {who}{until}{moment(lease)}"
     return why if why.startswith(("waits", "is ")) else f"waits: {why}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.projections.story import moment
 from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 from headway.work import Work
@@ -26,7 +27,7 @@ def run(args: Any, screen: Screen) -> int:
     width = max((len(name) for name in phases), default=1)
     for name, entry in phases.items():
         sign = screen.style("✓", "green") if entry["status"] == "success" else screen.style("✗", "red")
-        screen.say(f"  {sign} {name:<{width}}  {entry['timestamp'][:19]}  {_words(entry)}".rstrip())
+        screen.say(f"  {sign} {name:<{width}}  {moment(entry['timestamp'])}  {_words(entry)}".rstrip())
         if entry["error"]:
             screen.say(f"      {screen.style(entry['error'], 'red')}")
         if update := entry.get("prompt_update"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.projections.story import moment
 from headway.surfaces.cli.hands import held, in_hand, leads_on, still_open
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
@@ -51,7 +52,9 @@ def run(args: Any, screen: Screen) -> int:
         _show_pipeline(screen, name, pipeline)
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
-        screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
+        screen.say(
+            f"Paused{where}: {paused['code']}" + (f", until {moment(paused['until'])}" if paused["until"] else "")
+        )
     if args.at is None:  # what led on then need not lead on now
         screen.say(leads_on(document, same_plan(args)))
     return 1 if args.check and open_ else 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from headway.core.ids import as_word
 from headway.engine.result import Decision
+from headway.projections.story import moment
 from headway.surfaces.cli.hands import decisions, finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
@@ -113,7 +114,7 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
     """Whoever makes it now, and what goes on from there."""
     if claim["run"]:
-        screen.say(f"  A run makes it since {claim['since']}. Next: headway log --follow{where}")
+        screen.say(f"  A run makes it since {moment(claim['since'])}. Next: headway log --follow{where}")
         return
     screen.say(f"  {held(claim)}, token {claim['token']}")
     screen.say(f"  Next: {finish(artifact_id, claim, where)}")
