@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from headway.core.fingerprint import MOVED
 from headway.core.graph import ArtifactGraph
-from headway.core.state import Completion, Failure, Fingerprint
+from headway.core.state import MOVED, Completion, Failure, Fingerprint
 
 Code = Literal[
     "fresh",

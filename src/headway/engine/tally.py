@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
-from headway.core.fingerprint import MOVED
 from headway.core.freshness import FRESH, Reason
 from headway.core.gates import missing
 from headway.core.plan import ArtifactSpec
+from headway.core.state import MOVED
 from headway.engine.judge import Judge
 from headway.engine.queue import Queue
 from headway.engine.recording import Recorder
