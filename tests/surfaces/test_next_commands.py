@@ -320,6 +320,19 @@ def test_documents_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pyt
     assert shop.run(capsys, "next", "--plan", file, "--json").json["waiting"]["seen"].endswith(word)
 
 
+def test_a_name_with_quotes_and_commas_in_it_is_still_one_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The options that name the plan come after it, and not into it."""
+    shop, _ = beside(tmp_path)
+    file = shop.root / "odd.yaml"
+    file.write_text('goal: Odd\nartifacts: {"it\'s, a; \\"b\\"": {produces: odd.txt}}\n', encoding="utf-8")
+    said = shop.run(capsys, "status", "--plan", str(file), "--json").json["next"]
+    words = ["claim", 'it\'s, a; "b"', "--plan", str(file), "--project", str(shop.root)]
+    assert shlex.split(said) == ["headway", *words]
+    assert shop.run(capsys, *words).code == 0
+
+
 def test_texts_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Wherever a gate is told of, also beside the line that says what is next."""
     shop, file = beside(tmp_path)

@@ -15,7 +15,7 @@ _VERBS = (
 """Those that are about one plan, whichever is named."""
 
 _VERB = re.compile(rf"headway (?:{_VERBS})(?![\w-])")
-_COMMAND = re.compile(rf"{_VERB.pattern}(?:'[^']*'|[^;,'])*")
+_COMMAND = re.compile(rf"""{_VERB.pattern}(?:'[^']*'|"[^"]*"|[^;,'"])*""")
 _NAMED = re.compile(r" --(?:plan|plan-id|project) ")
 
 
