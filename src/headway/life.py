@@ -421,7 +421,10 @@ class Life:
             return claim.seq
         ended = self._ended(state.plan_id, artifact_id)
         until = f" until {claim.lease}" if claim is not None and claim.lease else ""
-        if claim is None:
+        status = recorded_status(state, artifact_id)
+        if claim is None and status == "complete":
+            hint = f"headway why {as_word(artifact_id)}"
+        elif claim is None:
             hint = f"headway claim {as_word(artifact_id)}{self._as_me}"
         elif ended:
             hint = "it is theirs now: headway next has other work"
@@ -432,7 +435,7 @@ class Life:
             facts={
                 **({"your claim": ended} if ended else {}),
                 "its holder": f"{claim.by}{until}" if claim else "nobody",
-                "status": recorded_status(state, artifact_id),
+                "status": status,
             },
             hint=hint,
             code="claim.none",

@@ -72,6 +72,13 @@ class Next(NamedTuple):
     edits: Mapping[str, Reason] = {}
     """Of what waits, that for which somebody else's bytes stand at its path."""
 
+    def helps(self, artifact_id: str) -> str:
+        """The verb for what failed: a run makes it again, or somebody does; of what stands for others, `why` tells."""
+        spec = self.execution.state.artifacts[artifact_id] if self.execution is not None else None
+        if spec is not None and spec.gathers:
+            return "why"
+        return "run" if spec is not None and spec.has_recipe else "claim"
+
     @property
     def status(self) -> Literal["ready", "waiting", "blocked", "done"]:
         """In a word: something can be made, somebody else is at it, only a decision helps, or nothing is left."""

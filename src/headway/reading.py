@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 from headway.core.events import ArtifactCompleted, ArtifactFailed, EditPreserved, OutputAccepted, Record
 from headway.core.ids import as_word
-from headway.core.state import Output
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Output, State
 from headway.errors import BlobDamaged, NotFound, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import Observer
@@ -113,10 +114,10 @@ class Delta(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """An artifact against an earlier completion of it. `to` is 0 for what is on disk."""
+    """An artifact against an earlier completion of it, if there is one. `to` is 0 for what is on disk."""
 
     artifact: str
-    since: int
+    since: int | None
     to: int
     deltas: list[Delta]
 
@@ -132,6 +133,7 @@ class Reading:
     """Reads back the attempts of one project's plans."""
 
     def __init__(self, work: Work) -> None:
+        self._work = work
         self._project = work.project
         self._session = work.session
         self._root = work.project.root
@@ -139,7 +141,8 @@ class Reading:
 
     def show(self, meant: Meant, word: str, *, at: int | None = None) -> Shown:
         """The newest attempt at an artifact, or the newest as of an event."""
-        artifact_id, attempts = self._attempts(meant, word, at)
+        spec, attempts = self._attempts(meant, word, at)
+        artifact_id = spec.id
         attempts = [a for a in attempts if a.how != ASIDE or a.seq == at]
         if not attempts:
             raise NotFound(
@@ -160,15 +163,21 @@ class Reading:
     def diff(self, meant: Meant, word: str, *, at: int | None = None, to: int | None = None) -> Compared:
         """What is on disk (or was made by event `to`) against an earlier completion: as of `at`, else one that differs.
 
-        Where the disk holds something else than was last recorded, that is the difference: somebody edited it.
+        Where the disk holds something else than was last recorded, that is the difference: somebody edited it. What was
+        never made is compared with nothing.
         """
-        artifact_id, attempts = self._attempts(meant, word, None if to is None else max(to, at or to))
+        spec, attempts = self._attempts(meant, word, None if to is None else max(to, at or to))
+        artifact_id = spec.id
         ever = [a for a in attempts if a.how != "failed" and a.outputs]
         known = [a for a in ever if to is None or a.seq <= to]
         if not known:
+            stands = [] if at or to else list(self._deltas((), self._on_disk(Output(p, "", 0) for p in spec.produces)))
+            if stands:
+                return Compared(artifact_id, None, 0, stands)
+            verb = "show" if attempts else "run" if spec.has_recipe else "claim"
             raise NotFound(
                 f"There is no earlier output of {artifact_id}",
-                hint=f"headway show {as_word(artifact_id)}",
+                hint=f"headway {verb} {as_word(artifact_id)}",
                 code="diff.none",
             )
         newest = next((a for a in reversed(known) if a.how != ASIDE), known[-1]).outputs
@@ -198,8 +207,25 @@ class Reading:
 
     # Attempts.
 
-    def _attempts(self, meant: Meant, word: str, at: int | None) -> tuple[str, list[Attempt]]:
-        state = self._project.show(meant.plan_id, at=at).state
+    def _attempts(self, meant: Meant, word: str, at: int | None) -> tuple[ArtifactSpec, list[Attempt]]:
+        """The artifact that is meant, and all that came of it."""
+        try:
+            state = self._project.show(meant.plan_id, at=at).state
+            spec = self._named(state, word)
+        except UsageError:
+            if meant.plan is None or at is not None:
+                raise
+            return self._named(self._work.foreseen(meant).state, word), []  # the file has it, and nobody ran that yet
+        records = self._project.log(meant.plan_id, last=at)
+        attempts = [attempt for record in records for attempt in _attempt(record, spec.id)]
+        done = state.completed.get(spec.id)
+        if done is not None and not attempts:
+            attempts = [  # an imported plan: the completion came along, its event did not
+                Attempt(spec.id, 0, done.at, done.by, done.how, done.outputs, done.ms, done.attempts)
+            ]
+        return spec, attempts
+
+    def _named(self, state: State, word: str) -> ArtifactSpec:
         found = self._session.resolve(state, [word])
         if len(found) > 1:
             raise UsageError(
@@ -208,17 +234,10 @@ class Reading:
                 hint="name one of them",
                 code="artifact.several",
             )
-        artifact_id = found[0]
-        if artifact_id in state.artifacts and state.artifacts[artifact_id].gathers == "last":
-            artifact_id = state.artifacts[artifact_id].requires[0]  # a phase of a loop: its last round
-        records = self._project.log(meant.plan_id, last=at)
-        attempts = [attempt for record in records for attempt in _attempt(record, artifact_id)]
-        done = state.completed.get(artifact_id)
-        if done is not None and not attempts:
-            attempts = [  # an imported plan: the completion came along, its event did not
-                Attempt(artifact_id, 0, done.at, done.by, done.how, done.outputs, done.ms, done.attempts)
-            ]
-        return artifact_id, attempts
+        spec = state.artifacts[found[0]]
+        return (
+            state.artifacts[spec.requires[0]] if spec.gathers == "last" else spec
+        )  # a phase of a loop: its last round
 
     def _piece(self, output: Output) -> Piece:
         """Bytes that an event names: from their blob, else from the disk if they are still there."""

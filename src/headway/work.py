@@ -91,6 +91,13 @@ class Work:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
 
+    def has(self, meant: Meant, word: str) -> bool:
+        """Whether a word names something of a plan: an artifact, a unit or an output."""
+        saved = meant.execution or self.project.store.folder(meant.plan_id).load()
+        known = saved.state.artifacts.values() if saved is not None else ()
+        proposed = meant.plan.artifacts if meant.plan is not None else ()
+        return any(word in (spec.id, spec.unit, *spec.produces) for spec in (*known, *proposed))
+
     def changed_file(self, plan_id: str) -> str:
         """The plan's file, if it says something else by now than what was taken in; or ""."""
         saved = self.project.store.folder(plan_id).load()
@@ -189,7 +196,7 @@ class Work:
         """Judge a plan as it would be run now: with what its file proposes, and variables set. Writes nothing."""
         execution = None
         if meant.plan is not None and at is None:
-            execution = self._foreseen(meant, take)
+            execution = self.foreseen(meant, take)
         if variables:
             execution = execution or self.project.show(meant.plan_id)
             settings = self._with_variables(execution, variables)
@@ -197,7 +204,7 @@ class Work:
             execution = SavedExecution(state, execution.position)
         return self.session.judge(meant.plan_id, options=options, functions=meant.functions, at=at, execution=execution)
 
-    def _foreseen(self, meant: Meant, take: str) -> SavedExecution:
+    def foreseen(self, meant: Meant, take: str = "") -> SavedExecution:
         """The plan as it would be once its file is taken in."""
         assert meant.plan is not None, "something is proposed"
         return self.project.foresee(
@@ -271,7 +278,7 @@ class Work:
         saved = self.project.store.folder(meant.plan_id).load()
         if saved is None:
             return None
-        now = self._foreseen(meant, take) if meant.plan is not None else saved
+        now = self.foreseen(meant, take) if meant.plan is not None else saved
         run = saved.state.run
         before = self.project.show(meant.plan_id, at=run.seq) if run is not None else saved
         return compare_plans(before.proposal, now.proposal), before.position.seq
@@ -356,15 +363,17 @@ class Work:
     def reset(
         self, plan_id: str, words: Sequence[str], *, reason: str = "", archived: bool = False
     ) -> tuple[list[str], str]:
-        """Withdraw progress of artifacts, units or pipelines (all, if none are named); what, and where it was put.
+        """Withdraw progress of artifacts, units or pipelines (all, if none are named); what is to be made, and where
+        it was put.
 
         `archived`: what they made and their phase ledgers are put away first, and then removed.
         """
         state = self.project.show(plan_id).state
         ids = self.session.resolve(state, words) if words else list(state.artifacts)
+        to_make = [a for a in ids if not state.artifacts[a].gathers] or ids
         if not archived:
             self.project.reset(plan_id, ids=ids if words else (), reason=reason)
-            return ids, ""
+            return to_make, ""
         from headway.engine.archive import archive, own_files  # few ask for it
         from headway.projections.phases import unit_document
 
@@ -379,7 +388,7 @@ class Work:
         why = f"{reason}; archived in {kept.path}".removeprefix("; ")
         self.project.reset(plan_id, ids=ids if words else (), reason=why)
         self.remove_left_files(own)
-        return ids, kept.path
+        return to_make, kept.path
 
     def phases(self, plan_id: str, unit: str, *, at: int | None = None) -> dict[str, Any]:
         """The phase ledger of a unit."""

@@ -206,7 +206,7 @@ def test_units_of_a_pipeline_without_a_maximum_are_asked_about_as_they_come(tmp_
     scenes(crew, "a", "b")
     crew.planning("ann").approve("p")
     result = crew.run()
-    assert (result.made, sorted(result.waiting)[:1], result.exit_code) == (["outline"], ["a/lint"], 75)
+    assert (result.made, sorted(result.waiting)[:1], result.exit_code) == (["outline"], ["a/lint~1"], 75)
     assert result.waiting["a/write"] == "the plan's approval: headway approve --plan-id p"
     crew.planning("ann").approve("p")
     assert crew.run().exit_code == 0

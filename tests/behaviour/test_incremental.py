@@ -232,7 +232,7 @@ def test_a_pattern_that_gains_a_file_is_a_change(bench: Bench) -> None:
     bench.plan(a={"sources": ["in/*.txt"]})
     bench.run()
     bench.write("in/2.txt", "2")
-    assert bench.reason("a") == ("source_changed", "in/2.txt", "", bench.reason("a").now)
+    assert bench.reason("a")[:3] == ("source_changed", "in/2.txt", "")
     bench.run()
     assert bench.out("a") == "a(1,2)"
     bench.delete("in/1.txt")

@@ -324,7 +324,7 @@ def test_status_and_why_ask_about_an_effect_before_the_next_run_does(
     killed_while_sending(tmp_path, SEND, other="")
     where = ["--project", str(tmp_path)]
     assert main(["status", "--json", *where]) == 0
-    assert json.loads(capsys.readouterr().out)["next"] == "headway why mail"
+    assert json.loads(capsys.readouterr().out)["next"] == f"headway why mail --project {tmp_path}"
     assert main(["why", "mail", "--json", *where]) == 0
     assert json.loads(capsys.readouterr().out)["decide"]["code"] == "effects_uncertain"
     assert finish(start(tmp_path))[0] == 3

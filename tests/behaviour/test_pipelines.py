@@ -61,6 +61,8 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     (changed,) = [r.event for r in book.history("book") if isinstance(r.event, RecipeChanged)]
     assert (changed.reason, changed.changes[0].template) == ("the old one was dull", "phase: prompts/write.md")
     update = book.json(".headway/phases/s1.json")["phases"]["write"]["prompt_update"]
+    was, new = update["prompt_hash_prev"][:8], update["prompt_hash_new"][:8]
+    assert f"prompt changed on purpose, {was} → {new}: " in book.do("phases", "s1").out
     assert update["prompt_update_reason"] == "the old one was dull"
     assert update["prompt_hash_prev"] != update["prompt_hash_new"]
 
@@ -266,6 +268,17 @@ def test_status_shows_units_by_phases(book: Book) -> None:
         [phase.removesuffix("~1") for phase in PHASES], "complete"
     )
     assert units["s2"]["write"]["status"] == "failed"
+
+
+def test_many_units_are_told_in_a_line_when_they_are_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And how many more are not, only where some are not."""
+    shop = Workshop(tmp_path / "many")
+    units = ", ".join(f"u{n}" for n in range(50))
+    plan = f"id: many\ngoal: g\npipelines:\n  p:\n    units: [{units}]\n    phases:\n      d: {{run: 'echo d'}}\n"
+    shop.file.write_text(plan, encoding="utf-8")
+    assert "\n  0 units done, 10 more are not\n" in shop.run(capsys, "status").out
+    shop.run(capsys, "run")
+    assert "\n  50 units done\n" in shop.run(capsys, "status").out
 
 
 def test_a_loop_is_gone_round_until_it_passes(book: Book) -> None:
@@ -912,6 +925,28 @@ def test_what_only_stands_for_others_is_not_counted_among_what_is_blocked(
     ran = book.go()
     assert (list(ran["failed"]), list(ran["blocked"])) == (["a/c"], ["a/z", "b/f~1", "b/c~1", "b/z"])
     assert "Next: headway why a/c" in book.do("why", "b/f").out
+
+
+def test_what_only_stands_for_others_is_not_counted_among_what_is_to_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A loop is its rounds: `reset`, a limit and whoever waits name what somebody makes."""
+    shop = Workshop(tmp_path / "loops")
+    shop.file.write_text(
+        "id: loops\ngoal: Loops\njobs: 1\npipelines:\n  p:\n    units: [a, b, c]\n    phases:\n"
+        "      d: {run: 'echo d > {outputs.d}', outputs: {d: 'o/{unit}.d'}}\n"
+        "      f: {run: 'echo f > {outputs.f}', outputs: {f: 'o/{unit}.f'}}\n"
+        "      c: {run: 'echo yes > {outputs.r}', outputs: {r: 'o/{unit}.r'}, repeat: [f, c], until: 'r == \"yes\"',"
+        " times: 2}\n",
+        encoding="utf-8",
+    )
+    assert len(shop.run(capsys, "run", "--json").json["made"]) == 9
+    assert "reset: 3 artifacts to make." in shop.run(capsys, "reset", "a").out
+    assert shop.run(capsys, "reset", "b", "--json").json["reset"] == ["b/d", "b/f~1", "b/c~1"]
+    assert "reset: 9 artifacts to make." in shop.run(capsys, "reset", "--all").out
+    assert shop.run(capsys, "run", "--limit", "2").out.splitlines()[-1].startswith("2 made, 7 left by --limit in ")
+    shop.edit("{run: 'echo f > {outputs.f}', outputs", "{outputs")
+    assert len(shop.run(capsys, "run", "--json").json["waiting"]) == 6
 
 
 def test_what_commands_made_before_their_unit_counted_is_kept(

@@ -189,7 +189,7 @@ def test_rerun_from_a_phase_of_several_pipelines_has_to_say_which(book: Book) ->
     refused = book.do("run", "--rerun-from", "plan")
     assert refused.code == 2
     assert book.calls() == []
-    assert "next: headway run note --rerun-from '*/plan'" in refused.err
+    assert f"next: headway run --project {book.root} note --rerun-from '*/plan'" in refused.err
     assert book.go("note", "--rerun-from", "*/plan")["made"] == ["n1/plan"]
 
 
@@ -482,9 +482,10 @@ def test_whoever_only_looks_is_told_what_the_run_would_ask(
     for words in (("status",), ("why",), ("why", "d0/check"), ("run", "-n")):
         last = labels.run(capsys, *words).out.splitlines()[-1]
         assert (ways in last, "Next: headway run" in last) == (True, False)
+        assert last.endswith("  or  change it back")
     assert "Next: headway run d5/check" in labels.run(capsys, "why", "d5/check").out
     assert labels.run(capsys, "run", "-n", "--prompt-change", "better").out.splitlines()[-1].startswith("Next: ")
-    assert labels.run(capsys, "status", "--json").json["next"] == ways
+    assert labels.run(capsys, "status", "--json").json["next"] == f"{ways} --project {labels.root}"
 
 
 def test_every_way_to_decide_about_a_changed_prompt_can_be_typed(

@@ -279,6 +279,24 @@ def test_changes_against_the_previous_run_are_told_by_kind(shop: Workshop, cli: 
     assert "Unchanged  3, of which 2 may follow from the above" in shown
 
 
+def test_a_changed_prompt_is_a_change(shop: Workshop, cli: Cli) -> None:
+    """And what is only asked for follows from nothing."""
+    (shop.root / "ask.md").write_text("Say hello", encoding="utf-8")
+    shop.file.write_text(
+        "id: p\ngoal: g\npipelines:\n  p:\n    units: [a, b]\n    phases:\n"
+        "      d: {run: 'cp {prompt} {outputs.d}', outputs: {d: 'o/{unit}.d'}, templates: {phase: ask.md}}\n"
+        "      f: {run: 'echo f > {outputs.f}', outputs: {f: 'o/{unit}.f'}}\n",
+        encoding="utf-8",
+    )
+    cli("run")
+    (shop.root / "ask.md").write_text("Say goodbye", encoding="utf-8")
+    assert cli("run", "-n", "--json").json["changes"]["recipe_changed"] == ["a/d", "b/d"]
+    shown = cli("run", "-n").out
+    assert "  New        0\n  Modified   2  a/d, b/d\n  Unchanged  2, of which 2 may follow from the above\n" in shown
+    cli("run")
+    assert "Unchanged  4, of which 4 are to be made all the same\n" in cli("run", "-n", "--force").out
+
+
 def test_what_a_failed_run_did_not_get_to_is_neither_new_nor_changed(shop: Workshop, cli: Cli) -> None:
     """It was there before, and is still to be made."""
     shop.edit("cat {inputs.UserProtocol}", "exit 1; cat {inputs.UserProtocol}")
@@ -368,6 +386,37 @@ def test_run_status_and_why_use_the_same_words(bench: Bench) -> None:
     assert {a: bench.why(a)["reason"]["text"] for a in said} == said
     assert {a: reason.text for a, reason in preview(bench).stale.items()} == said
     assert bench.run().why == said
+
+
+def test_a_source_that_came_or_went_is_said_to_have_and_all_that_changed_are_counted(shop: Workshop, cli: Cli) -> None:
+    """The first is named with what it was and is; `why --json` names the others, too."""
+    shop.file.write_text("id: s\ngoal: g\nartifacts:\n  a: {sources: ['*.src'], run: 'cat *.src'}\n")
+    for name in ("1", "2", "3"):
+        (shop.root / f"{name}.src").write_text(name)
+    cli("run")
+    (shop.root / "1.src").write_text("one")
+    (shop.root / "3.src").write_text("three")
+    assert "↻ a  1.src changed (6b86b273 → 7692c3ad), and 1 more\n" in cli("status").out
+    (root,) = cli("why", "a", "--json").json["root_causes"]
+    assert (root["subject"], root["others"]) == ("1.src", ["3.src"])
+    cli("run")
+    (shop.root / "0.src").write_text("zero")
+    assert "↻ a  0.src was added\n" in cli("status").out
+    cli("run")
+    (shop.root / "0.src").unlink()
+    assert "↻ a  0.src was removed\n" in cli("status").out
+
+
+def test_status_says_what_of_a_complete_plan_is_stale_and_what_changed_under_it(shop: Workshop, cli: Cli) -> None:
+    """A plan stays complete; that it has to be run again is said in the same line."""
+    (shop.root / "s.txt").write_text("1")
+    shop.file.write_text(
+        "id: s\ngoal: g\nartifacts:\n  a: {run: 'echo a'}\n  c: {sources: [s.txt], run: 'echo more >> s.txt'}\n"
+    )
+    cli("run")
+    shown = cli("status").out
+    assert "Plan s: complete, 2 of 2 done, 1 of them stale\n" in shown
+    assert "↻ c  s.txt changed while it was being made\n" in shown
 
 
 def test_a_changed_function_and_a_changed_variable_are_named(tmp_path: Path) -> None:
@@ -688,6 +737,42 @@ def test_rfc_040_names_a_preview(tmp_path: Path) -> None:
     assert (found.previous, found.changes) == (None, None)
     assert (found.estimated_tokens, found.estimated_cost_usd) == (0, 0.0)
     assert list(tmp_path.iterdir()) == [], "looking creates nothing"
+
+
+def test_what_is_not_made_before_somebody_decides_takes_no_time(shop: Workshop, cli: Cli) -> None:
+    """It is counted apart, and neither as work that goes on side by side nor as saved."""
+    old = "".join(f"  o{n}: {{produces: o{n}.txt, run: 'echo {n} > {{output}}'}}\n" for n in range(20))
+    shop.file.write_text(f"id: old\ngoal: g\njobs: 1\nartifacts:\n{old}  new: {{requires: [o0], run: 'true'}}\n")
+    alone = cli("run", "-n", "o0", "--json").json["estimates"]["ms"]["typical"]
+    for n in range(1, 20):
+        (shop.root / f"o{n}.txt").write_text("old")
+    found = cli("run", "-n", "--json").json
+    assert [item["action"] for item in found["artifacts"].values()].count("ask") == 19
+    assert found["estimates"]["ms"]["typical"] == 2 * alone
+    assert found["estimates"]["parallelization_factor"] == 1.0
+    assert found["savings"]["ms"] == 0
+    shown = cli("run", "-n").out
+    assert "  Artifacts  2 to make at most, 19 to decide about, 0 up to date\n" in shown
+    assert "  Waves      2, 1.0x parallel\n" in shown
+    assert "at once; by default\n" in shown
+
+
+def test_waves_of_a_preview_are_numbered_as_they_are_made(shop: Workshop, cli: Cli) -> None:
+    """Where all of a depth is kept, no number is left out."""
+    shop.file.write_text(
+        "id: deep\ngoal: g\nartifacts:\n  a: {run: 'echo a'}\n  b: {requires: [a], run: 'echo b'}\n"
+        "  c: {requires: [b], run: 'echo c'}\n  beside: {run: 'echo beside'}\n"
+    )
+    cli("run")
+    shop.edit("'echo c'", "'echo cc'")
+    shop.edit("'echo beside'", "'echo aside'")
+    found = cli("run", "-n", "--json").json
+    assert {a: item["wave"] for a, item in found["artifacts"].items()} == {"beside": 1, "c": 2}
+    assert re.findall(r"^Wave \d|^  Waves +\d", cli("run", "-n").out, re.MULTILINE) == [
+        "Wave 1",
+        "Wave 2",
+        "  Waves      2",
+    ]
 
 
 def test_settings_of_a_preview_survive_a_round_trip(tmp_path: Path) -> None:

@@ -565,12 +565,32 @@ def test_a_plan_runs_in_a_notebook(tmp_path: Path) -> None:
 def test_a_plan_in_python_says_where_it_stands_and_why() -> None:
     """The documents of the command line, before anything was run and after; and objects that are shown in a line."""
     plan = corpus()
+    assert repr(plan.preview()) == "<PlanPreview corpus: 3 to make at most, 0 up to date>"
     assert plan.status()["progress"]["done"] == 0
     assert plan.why("index")["reason"]["code"] == "never_made"
     ran = plan.run()
     assert plan.status()["next"] == ""
     assert repr(ran) == f"<RunResult {ran}>"
     assert repr(plan).startswith("<Plan corpus: ")
+
+
+def test_a_result_in_a_line_says_what_is_in_the_way() -> None:
+    """Nothing to do is said only where there is nothing to do."""
+    plan = Plan("Quota", id="quota")
+
+    @plan.artifact
+    def asks() -> None:
+        raise QuotaExhausted(retry_after=60)
+
+    plan.add("told", make=lambda: "told", produces="told.txt")
+    ran = plan.run("asks", check=False)
+    assert ran.paused is not None
+    assert (
+        str(ran)
+        == f"quota paused: nothing made (quota until {ran.paused.until.replace('T', ' ').replace('+00:00', 'Z')})"
+    )
+    Path("told.txt").write_text("mine")
+    assert str(plan.run("told", check=False)) == "quota refused: 1 held"
 
 
 def test_one_name_in_a_file_is_still_one_artifact() -> None:

@@ -6,6 +6,7 @@ import builtins
 import gc
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -208,6 +209,22 @@ def test_the_log_tells_what_happened(run: Run) -> None:
     assert set(events[0]) == {"seq", "ts", "type", "by", "data", "hash"}
 
 
+def test_times_for_people_are_one_form_and_say_their_zone(shop: Workshop, run: Run) -> None:
+    """To the second, in UTC, wherever they are told; machines get what was recorded."""
+    shop.file.write_text(
+        "id: times\ngoal: g\nartifacts: {hand: {produces: hand.txt}}\n"
+        "pipelines:\n  p:\n    units: [a]\n    phases:\n      d: {run: 'echo d'}\n      q: {run: 'exit 75'}\n",
+        encoding="utf-8",
+    )
+    run("run")
+    claim = run("claim", "hand")
+    verbs = (["log"], ["show", "a/d"], ["phases", "a"], ["plans", "list"], ["status"], ["next"], ["why", "hand"])
+    for done in (claim, run("heartbeat", "hand"), *(run(*words) for words in verbs)):
+        assert re.search(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ(?!\S*\d)", done.out)
+        assert not re.search(r"\d\dT\d\d:", done.out)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", run("log", "--json").json["events"][0]["ts"])
+
+
 @pytest.mark.parametrize("words", [["log"], ["plans", "show"], ["profile"]], ids=" ".join)
 @pytest.mark.parametrize("at", ["0", "99", "-1"])
 def test_an_event_that_is_not_there_is_said_not_to_be(run: Run, words: list[str], at: str) -> None:
@@ -252,7 +269,7 @@ def test_an_error_has_its_parts(run: Run) -> None:
         (["plans", "new", "--take", "fil"], ["plans new has no --take 'fil'", "did you mean: file"]),
         (["history"], ["headway has no verb 'history'", "did you mean: headway dag show"]),
         (["explain", "model"], ["headway has no verb 'explain'", "did you mean: headway why"]),
-        (["log", "what"], ["log does not know what to do with 'what'", "headway show ID and headway why ID"]),
+        (["log", "what"], ["log does not know what to do with 'what'", "next: headway show --project "]),
         (["log", "--wat"], ["log has no option --wat"]),
         (["log", "--at", "x"], ["log: argument --at: invalid int value: 'x'"]),
         (["profile", "lok"], ["profile has no action 'lok'", "did you mean: lock"]),

@@ -142,7 +142,7 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     (edited.root / "feed.txt").write_text("mine")
     said = last(edited.run(capsys, *words).out)
     here = f"--project {edited.root}"
-    assert said.endswith(f"Next: headway run --accept-edits {here}, or headway run --discard-edits {here}")
+    assert said.endswith(f"Decide: headway accept feed {here}  or  headway run feed --discard-edits {here}")
     other = project(tmp_path / "beside", FEED.replace("  mail: {requires: [letter], ", "  mail: {"))
     (other.root / "feed.txt").write_text("mine")
     other.edit("cat {inputs.letter}", "echo")
@@ -305,3 +305,179 @@ def test_what_was_accepted_or_brought_back_says_what_follows(
     assert shop.run(capsys, "why", "letter", "--json").json["accepted"] is None
     assert re.search(r"recorded at: event \d+, ", shop.run(capsys, "restore", "feed", "--at", "1").err)
     assert last(shop.run(capsys, "gate", "feed").out) == "  It has no gates."
+
+
+BESIDE = """\
+goal: Beside the others
+artifacts:
+  told: {produces: told.txt}
+  seen: {run: "echo seen", gates: {review: {by: [bob]}}}
+"""
+
+
+def beside(tmp_path: Path) -> tuple[Workshop, str]:
+    """A project whose own plan is another one, and how this one is named."""
+    shop = project(tmp_path, FEED)
+    (shop.root / "beside.yaml").write_text(BESIDE, encoding="utf-8")
+    return shop, str(shop.root / "beside.yaml")
+
+
+def test_documents_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without it their commands would be about another plan: the project's own."""
+    shop, file = beside(tmp_path)
+    named = f" --plan {file} --project {shop.root}"
+    ran = shop.run(capsys, "run", "--plan", file, "--json").json
+    word = f"headway gate seen review approve --by bob{named}"
+    assert ran["waiting"] == {"told": f"headway claim told{named}", "seen": f"gate review (review; of bob): {word}"}
+    assert ran["paused"]["resume"] == word
+    status = shop.run(capsys, "status", "--plan", file, "--json").json
+    assert status["next"] == status["artifacts"]["seen"]["missing"][0]["command"] == word
+    assert shop.run(capsys, "why", "seen", "--plan", file, "--json").json["missing"][0]["command"] == word
+    assert shop.run(capsys, "next", "--plan", file, "--json").json["waiting"]["seen"].endswith(word)
+
+
+def test_a_name_with_quotes_and_commas_in_it_is_still_one_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The options that name the plan come after it, and not into it."""
+    shop, _ = beside(tmp_path)
+    file = shop.root / "odd.yaml"
+    file.write_text('goal: Odd\nartifacts: {"it\'s, a; \\"b\\"": {produces: odd.txt}}\n', encoding="utf-8")
+    said = shop.run(capsys, "status", "--plan", str(file), "--json").json["next"]
+    words = ["claim", 'it\'s, a; "b"', "--plan", str(file), "--project", str(shop.root)]
+    assert shlex.split(said) == ["headway", *words]
+    assert shop.run(capsys, *words).code == 0
+
+
+def test_texts_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wherever a gate is told of, also beside the line that says what is next."""
+    shop, file = beside(tmp_path)
+    word = f"headway gate seen review approve --by bob --plan {file} --project {shop.root}"
+    for verb in ("run", "next", "status"):
+        assert f"gate review (review; of bob): {word}\n" in shop.run(capsys, verb, "--plan", file).out
+
+
+def test_errors_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words and for machines."""
+    shop, file = beside(tmp_path)
+    lists = f"headway status --plan {file} --project {shop.root} lists them"
+    assert lists in shop.run(capsys, "run", "nosuch", "--plan", file).err
+    assert lists in shop.run(capsys, "run", "nosuch", "--plan", file, "--json").json["error"]["hint"]
+    known = shop.run(capsys, "why", "nosuch", "--plan-id", "nosuch")
+    assert "next: headway plans list\n" in known.err
+
+
+def test_a_pause_is_resumed_by_a_command_about_the_same_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Out of quota, say: in the document of the run and in that of the status after it."""
+    shop = project(tmp_path, FEED)
+    file = shop.root / "quota.yaml"
+    file.write_text('goal: q\nartifacts: {q: {run: "exit 75"}}\n', encoding="utf-8")
+    resume = f"headway run --plan {file} --project {shop.root}"
+    for verb in ("run", "status"):
+        assert shop.run(capsys, verb, "--plan", str(file), "--json").json["paused"]["resume"] == resume
+
+
+def test_what_has_a_blank_in_its_name_can_be_made_as_why_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a goal only where the plan has nothing of that name, and its path is as good as its id."""
+    blank = 'goal: A goal\nartifacts: {"d d": {run: "echo hi > {output}", produces: "d d.txt"}}\n'
+    shop = project(tmp_path, blank)
+    said = last(shop.run(capsys, "why", "d d").out).partition("Next: headway ")[2]
+    assert shop.run(capsys, *shlex.split(said), "--json").json["made"] == ["d d"]
+    assert shop.run(capsys, "run", "d d.txt").out.startswith("Nothing to do")
+    assert shop.run(capsys, "run", "A goal").out.startswith("Nothing to do")
+    assert "There is no plan for this goal yet" in shop.run(capsys, "run", "d e").err
+
+
+OLDER = """\
+id: older
+goal: A file that was there before
+artifacts:
+  up: {sources: [in.txt], produces: out.txt, run: "tr a-z A-Z < in.txt > {output}"}
+"""
+
+
+def older(tmp_path: Path) -> tuple[Workshop, str]:
+    """A project with something at the path of an output that was never made, and how its commands end."""
+    shop = project(tmp_path, OLDER)
+    (shop.root / "in.txt").write_text("hi\n", encoding="utf-8")
+    (shop.root / "out.txt").write_text("other\n", encoding="utf-8")
+    return shop, f" --project {shop.root}"
+
+
+def test_whoever_asks_about_a_file_that_was_there_before_is_told_the_two_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the plan is saved and after; none of the commands on the way leads round in a circle."""
+    shop, here = older(tmp_path)
+    ways = f"Decide: headway accept up{here}  or  headway run up --discard-edits{here}"
+    for _ in ("not saved yet", "saved"):
+        assert last(shop.run(capsys, "status").out) == f"up is yours to decide: headway diff up{here} shows it. {ways}"
+        assert last(shop.run(capsys, "why", "up").out) == f"  {ways}"
+        shown = shop.run(capsys, "diff", "up")
+        assert shown.out.splitlines()[0] == "up was never made; at its path stands what nobody has decided about:"
+        assert "+other" in shown.out
+        assert last(shown.out) == ways
+        assert shop.run(capsys, "diff", "up", "--json").json["since"] is None
+        shop.run(capsys, "run")
+    assert f"next: headway why{here} up\n" in shop.run(capsys, "show", "up").err
+    assert shop.run(capsys, "accept", "up").code == 0
+    assert (shop.root / "out.txt").read_text(encoding="utf-8") == "other\n"
+
+
+def test_what_is_discarded_says_how_to_have_it_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the user's word, too: it is only set aside."""
+    shop, here = older(tmp_path)
+    said = shop.run(capsys, "run", "up", "--discard-edits").out
+    found = re.search(rf"What stood at out\.txt is kept: headway (restore up --at \d+){here} brings it back", said)
+    assert found is not None
+    assert (shop.root / "out.txt").read_text(encoding="utf-8") == "HI\n"
+    assert shop.run(capsys, *found[1].split()).code == 0
+    assert (shop.root / "out.txt").read_text(encoding="utf-8") == "other\n"
+
+
+def test_a_diff_of_what_was_never_made_and_is_not_there_says_what_makes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to compare, and nothing to show."""
+    shop, here = older(tmp_path)
+    (shop.root / "out.txt").unlink()
+    assert f"next: headway run{here} up\n" in shop.run(capsys, "diff", "up").err
+
+
+def test_several_that_are_to_be_decided_about_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one command decides about them all."""
+    shop = project(tmp_path, FEED.replace("exit 3", "echo news > {output}"))
+    shop.run(capsys, "run")
+    for name in ("feed", "letter"):
+        (shop.root / f"{name}.txt").write_text("mine\n", encoding="utf-8")
+    here = f" --project {shop.root}"
+    assert last(shop.run(capsys, "status").out) == (
+        f"feed and 1 more are yours to decide: headway diff feed{here} shows the first. "
+        f"Decide: headway accept --all{here}  or  headway run --discard-edits{here}"
+    )
+
+
+def test_what_failed_is_made_again_by_whatever_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`next` leads to a run where there is a recipe, and to a claim where there is none."""
+    shop = project(tmp_path, FEED.replace("artifacts:\n", "artifacts:\n  hand: {produces: hand.txt}\n"))
+    here = f" --project {shop.root}"
+    shop.run(capsys, "run")
+    shop.run(capsys, "claim", "hand")
+    shop.run(capsys, "fail", "hand", "--error", "no pen")
+    said = shop.run(capsys, "next").out
+    assert f"feed failed: exit code 3. Next: headway run feed{here}, or headway replan --plan FILE\n" in said
+    assert f"hand failed: no pen. Next: headway claim hand{here}, or headway replan --plan FILE\n" in said
+
+
+def test_who_gives_back_what_is_complete_is_told_that_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A claim would be refused."""
+    shop = project(tmp_path, FEED.replace("exit 3", "echo news > {output}"))
+    shop.run(capsys, "run")
+    for words in (("release", "feed"), ("fail", "feed", "--error", "x"), ("heartbeat", "feed"), ("complete", "feed")):
+        refused = shop.run(capsys, *words)
+        assert refused.code == 2
+        assert f"status: complete\n  next: headway why --project {shop.root} feed\n" in refused.err

@@ -49,14 +49,16 @@ HEADWAY = str(Path(sys.executable).with_name("headway"))
         ({"moved": {"a": "x.txt"}, "made": ["a"]}, "1 made in 0 ms. Next: headway run"),
         ({"made": ["a"], "beyond": ["b"]}, "1 made, 1 left by --limit in 0 ms. Next: headway run"),
         ({"waiting": {"a": "headway claim a"}}, "1 waiting in 0 ms. Next: headway claim a"),
-        ({"waiting": {"a": "claimed by eve"}}, "1 waiting in 0 ms. Next: headway run"),
+        ({"waiting": {"b": "claimed by eve", "a": "headway claim a"}}, "2 waiting in 0 ms. Next: headway claim a"),
+        ({"waiting": {"a": "claimed by eve"}}, "1 waiting in 0 ms. Next: headway complete a --by eve"),
+        ({"waiting": {"a": "the profile leaves no place beside b (eve)"}}, "1 waiting in 0 ms. Next: headway status"),
         (
             {"paused": Pause("interrupted"), "made": ["a"]},
             "1 made in 0 ms. Interrupted; nothing is lost. Next: headway run",
         ),
         (
             {"paused": Pause("quota", "2030-01-01T00:00:00+00:00")},
-            "Nothing made in 0 ms. Paused (quota) until 2030-01-01T00:00:00+00:00. Next: headway run",
+            "Nothing made in 0 ms. Paused (quota) until 2030-01-01 00:00:00Z. Next: headway run",
         ),
     ],
 )
@@ -68,10 +70,11 @@ def test_the_receipt_says_what_happened_and_what_to_do(found: dict[str, Any], wo
 def test_what_waits_says_for_what_once() -> None:
     """For a command, with the options that name this plan; or for something else, in its own words."""
     result = RunResult(plan_id="x", waiting={"a": "headway claim a", "b": "waits for a", "c": "claimed by eve"})
+    finish = "headway complete c --by eve --plan p.yaml"
     assert [line for _, line in closing(result, " --plan p.yaml")] == [
         "a waits: headway claim a --plan p.yaml",
         "b waits for a",
-        "c waits: claimed by eve",
+        f"c waits: claimed by eve. {finish} finishes it, {finish.replace('complete', 'release')} gives it back",
     ]
 
 

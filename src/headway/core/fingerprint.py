@@ -23,9 +23,6 @@ LENGTH = 32
 NOTHING = "none"
 """Stands for the content of a requirement that was skipped and never made."""
 
-MOVED = "moved"
-"""Stands for what changed while an artifact was being made from it: equal to nothing, so the artifact is stale."""
-
 SPEC_FIELDS = (
     "description",
     "contract",

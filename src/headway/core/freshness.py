@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.state import Completion, Failure, Fingerprint
+from headway.core.state import MOVED, Completion, Failure, Fingerprint
 
 Code = Literal[
     "fresh",
@@ -54,6 +54,7 @@ BRIEF = 48
 
 _HEX = frozenset("0123456789abcdef")
 _CHANGES: frozenset[Code] = frozenset({"spec_changed", "recipe_changed"})
+_READ: frozenset[Code] = frozenset({"prompt_changed", "input_changed", "source_changed"})
 
 
 class Reason(NamedTuple):
@@ -63,6 +64,8 @@ class Reason(NamedTuple):
     subject: str = ""
     was: str = ""
     now: str = ""
+    others: tuple[str, ...] = ()
+    """What else of the same kind differs, by name."""
 
     @property
     def fresh(self) -> bool:
@@ -74,6 +77,8 @@ class Reason(NamedTuple):
         """The reason in words."""
         if self.code in _CHANGES:
             return self._changed()
+        if self.code in _READ:
+            return self._read() + (f", and {len(self.others):,} more" if self.others else "")
         partly = self.code == "output_missing" and self.now == IN_PART
         template = _WORDS[self.code] + (f" {IN_PART}" if partly else "")
         return template.format(subject=self.subject, was=_short(self.was), now=_short(self.now))
@@ -85,6 +90,15 @@ class Reason(NamedTuple):
         if self.code == "recipe_changed":
             return f"recipe changed ({': '.join(part for part in (self.subject, values) if part)})"
         return f"{self.subject} changed" + (f" ({values})" if values and self.subject != "spec" else "")
+
+    def _read(self) -> str:
+        """Something that it is made from: what became of it since, or while it was being made."""
+        subject = f"prompt {self.subject}" if self.code == "prompt_changed" else self.subject
+        if self.was == MOVED:
+            return f"{subject} changed while it was being made"
+        if self.code != "input_changed" and not (self.was and self.now):
+            return f"{subject} was {'removed' if self.was else 'added'}"
+        return f"{subject} changed ({_short(self.was)} → {_short(self.now)})"
 
     def to_dict(self) -> dict[str, str]:
         """The reason for machines."""
@@ -102,10 +116,7 @@ _WORDS: dict[Code, str] = {
     "interrupted": "interrupted before",
     "in_progress": "being made now",
     "gates_open": "made; waits for {subject}",
-    "prompt_changed": "prompt {subject} changed ({was} → {now})",
-    "input_changed": "{subject} changed ({was} → {now})",
     "pre_state_changed": "{subject} is not what it was made from ({was} → {now})",
-    "source_changed": "{subject} changed ({was} → {now})",
     "requirement_stale": "{subject} is to be made",
     "output_missing": "{subject} is missing",
     "output_replaced": "{subject} is not its newest output",
@@ -159,10 +170,8 @@ def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> R
 
 
 def _first_difference(code: Code, was: Mapping[str, str], now: Mapping[str, str]) -> Reason:
-    for name in {**now, **was}:
-        if was.get(name) != now.get(name):
-            return Reason(code, name, was.get(name, ""), now.get(name, ""))
-    return FRESH
+    first, *others = [name for name in {**now, **was} if was.get(name) != now.get(name)] or [""]
+    return Reason(code, first, was.get(first, ""), now.get(first, ""), tuple(others)) if first else FRESH
 
 
 def compare_outputs(outputs: Sequence[Disk]) -> Reason:

@@ -35,6 +35,10 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: Literal["file", "exec", "tree", "link", "text"] = "file"
 
 
+MOVED = "moved"
+"""Stands for what changed while an artifact was being made from it: equal to nothing, so the artifact is stale."""
+
+
 class Fingerprint(Value):
     """What an artifact was made from, part by part, so that a change can be named.
 

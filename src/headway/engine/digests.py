@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import MOVED, RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
+from headway.core.fingerprint import RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Completion, Fingerprint
+from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.code import READS_VARS, function_of, is_live
 from headway.errors import UsageError
 

@@ -67,7 +67,7 @@ class Keeper:
         self._preserve(artifact_id, found, replaced=found)
 
     def _preserve(self, artifact_id: str, found: Mapping[str, Seen], *, replaced: Collection[str] = ()) -> None:
-        """`replaced`: of these paths it is told afterwards, for nobody was asked."""
+        """`replaced`: of these paths it is told afterwards how to have back what stood there."""
         known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
         unnamed = [
             p for p, seen in found.items() if seen.digest not in known and not self._precedents.names(seen.digest)
@@ -206,7 +206,7 @@ class Keeper:
         paths = [path for path in (*spec.produces, *spec.modifies) if self._judge.stages.answers_for(artifact_id, path)]
         if reason.code != "adopted_edit":
             paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
-        self._preserve(artifact_id, {path: self._judge.observer.look(path.rstrip("/")) for path in paths})
+        self.preserve(artifact_id, paths)
         for path in paths:
             self._outputs.remove(path)
         if paths:

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from headway.core.fingerprint import MOVED
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Completion, Fingerprint
+from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.judge import Judge
 from headway.engine.making import Task
 from headway.engine.sources import Moment, redirects_to

@@ -26,6 +26,9 @@ from headway.projections.saved_execution import SavedExecution, content_hash
 
 Action = Literal["make", "restore", "reuse", "ask", "claim", "wait"]
 
+UNDECIDED: frozenset[Action] = frozenset({"ask", "wait"})
+"""What becomes of what no run makes before somebody has decided or said something."""
+
 
 class Item(NamedTuple):
     """One artifact that is stale: what becomes of it, why, and what that takes."""
@@ -98,6 +101,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What is known from before that bears on the goal: kind, text and source of each line."""
     coming: Coming = Coming()
     """What may come besides: none of the figures counts it."""
+    decided: Total | None = None
+    """What all that is stale takes, also what nobody makes before somebody has decided or said something."""
 
     @property
     def estimated_tokens(self) -> int:
@@ -150,18 +155,21 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def saved_ms(self) -> int:
-        """The time that a full rebuild would take on top."""
-        return max(self.full.ms.typical - self.total.ms.typical, 0)
+        """The time that a full rebuild would take on top. What only waits for a decision is not saved."""
+        return max(self.full.ms.typical - (self.decided or self.total).ms.typical, 0)
 
     @property
     def parallelization_factor(self) -> float:
         """Artifacts per wave, over what is to be made."""
-        waves = {item.wave for item in self.items.values()}
-        return round(len(self.items) / len(waves), 1) if waves else 0.0
+        made = [item.wave for item in self.items.values() if item.action not in UNDECIDED]
+        return round(len(made) / len(set(made)), 1) if made else 0.0
 
     def __str__(self) -> str:
         bound = "so far; more may come" if self.coming else "at most"
         return f"{self.plan_id}: {len(self.items)} to make {bound}, {len(self.kept)} up to date"
+
+    def __repr__(self) -> str:
+        return f"<PlanPreview {self}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `run -n --json`."""
@@ -221,10 +229,12 @@ def foresee(
             continue
         waits = artifact_id in stuck or artifact_id in gathering
         action = "wait" if waits else _action(judged, artifact_id, reason)
-        estimate = FREE if action in ("restore", "reuse", "wait") else estimates[artifact_id]
+        estimate = FREE if action in ("restore", "reuse") or action in UNDECIDED else estimates[artifact_id]
         items[artifact_id] = Item(
             artifact_id, depth.get(artifact_id, 0), graph.tier(artifact_id), kind_of(spec), action, reason, estimate
         )
+    numbers = {d: number for number, d in enumerate(sorted({item.wave for item in items.values()}), 1)}
+    items = {a: item._replace(wave=numbers[item.wave]) for a, item in items.items()}
     limit = state.profile.limit if state.profile is not None else jobs
     at_once = min(jobs, limit)
     mix = {"small": 0, "medium": 0, "large": 0}
@@ -232,6 +242,8 @@ def foresee(
         mix[item.tier] += 1
     kept = [a for a in chosen if a not in items]
     making = [a for a, item in items.items() if item.action == "make"]
+    taking = {a: item.estimate for a, item in items.items()}
+    undecided = [a for a, item in items.items() if item.action in UNDECIDED and a in estimates]
     ran_before = previous is not None and previous.state.run is not None
     return PlanPreview(
         plan_id=state.plan_id,
@@ -242,8 +254,11 @@ def foresee(
         kept=kept,
         hashes={a: content_hash(state.completed[a]) for a in kept if a in state.completed},
         model_distribution=mix,
-        total=_total(ordered, {**gathering, **{a: item.estimate for a, item in items.items()}}, at_once),
+        total=_total(ordered, gathering | taking, at_once),
         full=_total(ordered, {**gathering, **estimates}, at_once),
+        decided=_total(ordered, gathering | taking | {a: estimates[a] for a in undecided}, at_once)
+        if undecided
+        else None,
         jobs=at_once,
         previous=previous,
         changes=report_changes(judged.reasons, graph, previous) if ran_before and previous is not None else None,
@@ -324,12 +339,16 @@ _KINDS: Mapping[str, str] = {
     "never_made": "added",
     "spec_changed": "contract_changed",
     "recipe_changed": "recipe_changed",
+    "prompt_changed": "recipe_changed",
     "source_changed": "source_changed",
     "input_changed": "input_changed",
+    "pre_state_changed": "input_changed",
     "output_missing": "missing_output",
+    "unstored": "missing_output",
     "output_modified": "output_modified",
     "output_replaced": "output_modified",
     "untracked_output": "output_modified",
+    "adopted_edit": "output_modified",
 }
 
 

@@ -52,6 +52,9 @@ class Decision(NamedTuple):
 _WORDS: Mapping[str, str] = {"approval": "headway approve ", "gates": "headway gate "}
 """Words that a run waits for, each with how the command that gives it begins."""
 
+CLAIMED = "claimed by "
+"""How it is told that somebody has an artifact in hand; their name follows."""
+
 NEXT_GATE = "; gate "
 """What stands between the gates that one artifact waits at."""
 
@@ -163,10 +166,23 @@ class RunResult(msgspec.Struct, kw_only=True):
         return self
 
     def __str__(self) -> str:
-        counts = {"made": self.made, "restored": self.restored, "reused": self.reused, "kept": self.kept}
-        parts = [f"{len(found)} {name}" for name, found in counts.items() if found]
-        parts += [f"{len(self.failed)} failed"] if self.failed else []
-        return f"{self.plan_id} {self.status}: {', '.join(parts) or 'nothing to do'}"
+        held = [a for decision in self.decisions for a in decision.artifacts]
+        counts = {"made": self.made, "restored": self.restored, "reused": self.reused, "accepted": self.accepted}
+        more = {
+            "kept": self.kept,
+            "failed": self.failed,
+            "blocked": self.blocked,
+            "held": held,
+            "waiting": self.waiting,
+        }
+        parts = [f"{len(found)} {name}" for name, found in (counts | more).items() if found]
+        said = ", ".join(parts) or ("nothing to do" if self.ok else "nothing made")
+        if self.paused is not None:
+            from headway.projections.story import moment  # few print a pause
+
+            until = f" until {moment(self.paused.until)}" if self.paused.until else ""
+            said += f" ({self.paused.code}{until})"
+        return f"{self.plan_id} {self.status}: {said}"
 
     def __repr__(self) -> str:
         return f"<RunResult {self}>"

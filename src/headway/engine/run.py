@@ -35,7 +35,7 @@ from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
-from headway.engine.result import Options, Pause, Preserved, Reporter, RunResult
+from headway.engine.result import CLAIMED, Options, Pause, Preserved, Reporter, RunResult
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally
@@ -155,7 +155,7 @@ class Run:
         """Make what is stale; what came of it."""
         began = time.monotonic()
         self._announce()
-        self._reporter.begun(self.result, self._tally.todo, self._width)
+        self._reporter.begun(self.result, self._tally.to_make(), self._width)
         try:
             self._edits.hold_known()
             self._loop_until_done(began)
@@ -329,7 +329,7 @@ class Run:
             return None
         self._tally.notice(artifact_id, reason)
         if claim is not None:
-            self._tally.wait(artifact_id, f"claimed by {claim.by}")
+            self._tally.wait(artifact_id, f"{CLAIMED}{claim.by}")
             return None
         if awaits_approval(state, artifact_id):
             self._tally.wait(artifact_id, str(missing(state, artifact_id)[0]), "approval")
@@ -593,8 +593,8 @@ class Run:
         sum_up(self.result, state, self._tally.selected)
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
         if self.result.beyond:  # and what builds on it
-            left = (a for a in self._tally.queue.open if a in self._tally.todo)
-            self.result.beyond = [a for a in left if not state.artifacts[a].gathers]
+            left = self._tally.to_make()
+            self.result.beyond = [a for a in self._tally.queue.open if a in left]
         self._close()
 
     def _close(self) -> None:

@@ -234,7 +234,9 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "status": statuses(state)[artifact_id],
         "reason": _reason(judged, artifact_id, gone),
         "root_causes": [
-            {"artifact": root, **_reason(judged, root, gone)} for root in roots if not judged.reasons[root].fresh
+            {"artifact": root, **_reason(judged, root, gone), "others": list(judged.reasons[root].others)}
+            for root in roots
+            if not judged.reasons[root].fresh
         ],
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,

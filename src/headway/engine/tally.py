@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
-from headway.core.fingerprint import MOVED
 from headway.core.freshness import FRESH, Reason
 from headway.core.gates import missing
 from headway.core.plan import ArtifactSpec
+from headway.core.state import MOVED
 from headway.engine.judge import Judge
 from headway.engine.queue import Queue
 from headway.engine.recording import Recorder
@@ -79,6 +79,13 @@ class Tally:
     def _lets_go_first(self, artifact_id: str) -> Iterable[str]:
         return self._judge.shared.courtesy(artifact_id)  # which is another one once the plan has grown
 
+    def to_make(self) -> dict[str, Reason]:
+        """What is to be done, without what only gathers others: nobody makes that."""
+        artifacts = self._record.state.artifacts
+        if not self._record.state.settings.pipelines:
+            return self.todo
+        return {a: reason for a, reason in self.todo.items() if not artifacts[a].gathers}
+
     def notice(self, artifact_id: str, reason: Reason) -> None:
         """It was thought to be fresh, and what it requires has changed since."""
         if artifact_id not in self.todo:
@@ -145,7 +152,7 @@ class Tally:
         if code:
             self.words.add(code)
         for dependent in self.queue.give_up(artifact_id):
-            if dependent in self.todo:
+            if dependent in self.todo and not self._record.state.artifacts[dependent].gathers:
                 self.result.waiting.setdefault(dependent, f"waits for {artifact_id}")
 
     def is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:

@@ -44,9 +44,9 @@ def sentence(record: ev.Record) -> str:
         case ev.GateRecorded():
             return f"gate {event.gate} of {event.id}: {event.verdict}{_why(event.text)}"
         case ev.LeaseExtended():
-            return f"{event.id} is held until {event.lease}{_why(event.note)}"
+            return f"{event.id} is held until {moment(event.lease)}{_why(event.note)}"
         case ev.HolderLeft():
-            return f"whoever held {_names(list(event.tokens))} has left; held until {event.lease} or taken over"
+            return f"whoever held {_names(list(event.tokens))} has left; held until {moment(event.lease)} or taken over"
         case ev.PlanApproved():
             return f"plan approved: {event.hash[:16]}{_why(event.note)}"
         case ev.PlanRejected():
@@ -70,7 +70,7 @@ def sentence(record: ev.Record) -> str:
             return f"milestone {event.milestone} completed"
         case ev.RunPaused():
             where = f" at {event.artifact}" if event.artifact else ""
-            until = f", until {event.until}" if event.until else ""
+            until = f", until {moment(event.until)}" if event.until else ""
             said = "somebody has to decide" if event.reason == "refused" else _short(event.reason)
             why = f": {said}" if event.reason not in ("", "paused") else ""
             return f"run {event.run} paused{where}{why}{until}"
@@ -193,6 +193,13 @@ def _recovered(event: ev.LedgerRecovered) -> str:
         return f"{event.segment} could not be read and was set aside in {event.quarantine}"
     held = ", ".join(f"{n} {name}" for name, n in event.lost.items()) or "no event"
     return f"{event.kind} of {event.length} bytes set aside in {event.quarantine}, holding {held}"
+
+
+def moment(ts: str) -> str:
+    """A time for people, to the second; recorded times are UTC, and it says so."""
+    if not ts.endswith(("Z", "+00:00")):
+        return ts
+    return f"{ts[:10]} {ts[11:19]}Z"
 
 
 def seconds(ms: int) -> str:

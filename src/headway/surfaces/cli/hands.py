@@ -11,14 +11,16 @@ from typing import Any
 from headway.core.freshness import EDITS
 from headway.core.ids import as_word
 from headway.engine.result import Decision
+from headway.projections.story import moment
 from headway.surfaces.cli.receipt import out_of_sight, question
+from headway.surfaces.cli.where import about
 
 
 def held(claim: Mapping[str, Any]) -> str:
     """Who holds it, and for how long."""
     if claim["gone"]:
         return f"claimed by {claim['by']}, who is gone ({claim['gone']}); whoever claims it goes on"
-    until = f" until {claim['until']}" if claim["until"] else ""
+    until = f" until {moment(claim['until'])}" if claim["until"] else ""
     return f"claimed by {claim['by']}{until}{', which is over' if claim['over'] else ''}"
 
 
@@ -32,8 +34,8 @@ def finish(artifact_id: str, claim: Mapping[str, Any], where: str) -> str:
 
 
 def give(lack: Mapping[str, str], where: str) -> str:
-    """The command that gives a word; the plan's approval names its plan already."""
-    return f"{lack['command']}{where if lack['kind'] == 'gate' else ''}"
+    """The command that gives a word."""
+    return about(lack["command"], where)
 
 
 def still_open(document: Mapping[str, Any]) -> list[str]:
@@ -48,8 +50,10 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     artifacts, command = document["artifacts"], document["next"]
     edited = [a for a in open_ if artifacts[a]["reason"]["code"] in EDITS]
     if edited:
-        ways = f"headway run --accept-edits{where}, or headway run --discard-edits{where}"
-        return f"{edited[0]} is yours to decide: headway diff {as_word(edited[0])}{where} shows it. Next: {ways}"
+        first, more = edited[0], len(edited) - 1
+        whose, it = (f"{first} and {more:,} more are", "the first") if more else (f"{first} is", "it")
+        shows = f"headway diff {as_word(first)}{where} shows {it}"
+        return f"{whose} yours to decide: {shows}. {decisions('' if more else first, where)}"
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
     grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())
@@ -68,8 +72,13 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     if not open_ and not command:
         unknown = document["code_unknown"]
         return f"Everything is up to date. {out_of_sight(unknown)}" if unknown else "Everything is up to date."
-    named = "" if " --plan-id " in command else where
-    return f"{number + '. ' if open_ else ''}Next: {command}{named}"
+    return f"{number + '. ' if open_ else ''}Next: {about(command, where)}"
+
+
+def decisions(artifact_id: str, where: str) -> str:
+    """The two ways to decide about what stands at the path of an output: of one artifact, or of all (`""`)."""
+    word = f" {as_word(artifact_id)}" if artifact_id else ""
+    return f"Decide: headway accept{word or ' --all'}{where}  or  headway run{word} --discard-edits{where}"
 
 
 def in_hand(found: Mapping[str, Any]) -> bool:

@@ -110,6 +110,7 @@ def _dispatch(words: list[str], screen: Any) -> int:
         args = parser_of(name, module).parse_args(rest)
     except SystemExit:  # --help has been shown
         return 0
+    screen.told_of(args)
     with screen.undisturbed() if screen.as_json else nullcontext():
         code: int = module.run(args, screen)
     return code

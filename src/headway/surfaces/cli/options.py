@@ -130,7 +130,7 @@ def same_plan(args: Any) -> str:
     """The options that name the plan and the project of this command, for the next one."""
     import shlex
 
-    given = {"--plan": args.plan, "--plan-id": args.plan_id, "--project": args.project}
+    given = {f"--{name.replace('_', '-')}": getattr(args, name, None) for name in ("plan", "plan_id", "project")}
     return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
 
 

@@ -25,7 +25,7 @@ BASIS = {
     "similar": "from similar ones here",
     "default": "by default",
     "unknown": "not known",
-    "nothing": "nothing to make",
+    "nothing": "",
 }
 """Where an estimate comes from."""
 
@@ -35,11 +35,11 @@ def show_waves(preview: PlanPreview, screen: Screen, *, verbose: bool = False) -
     goal = " ".join(preview.goal.split())
     screen.say(f"Plan {preview.plan_id}: {screen.style(_short(goal, 70), 'bold')}\n")
     width = min(max((len(a) for a in preview.items), default=1), 40)
-    for number, wave in enumerate(preview.waves, 1):
+    for wave in preview.waves:
         items = [preview.items[a] for a in wave if a in preview.items]
         if not items:
             continue
-        screen.say(screen.style(f"Wave {number} {'⚡' if len(items) > 1 else '→'}", "bold"))
+        screen.say(screen.style(f"Wave {items[0].wave} {'⚡' if len(items) > 1 else '→'}", "bold"))
         for item in items if verbose else items[:FEW]:
             screen.say(_line(item, width, screen))
             about = " ".join(preview.graph[item.id].description.split())
@@ -133,7 +133,8 @@ def _basis(preview: PlanPreview) -> str:
     """Where the times come from."""
     counts: dict[str, int] = {}
     for item in preview.items.values():
-        counts[item.estimate.basis] = counts.get(item.estimate.basis, 0) + 1
+        if item.estimate.basis != "nothing":
+            counts[item.estimate.basis] = counts.get(item.estimate.basis, 0) + 1
     if len(counts) == 1:
         return BASIS[next(iter(counts))]
     return ", ".join(f"{counts[basis]} {text}" for basis, text in BASIS.items() if basis in counts)
@@ -159,9 +160,8 @@ def show_changes(changes: ChangeReport, preview: PlanPreview, screen: Screen) ->
             order = [a for a in preview.graph if a in ids] + sorted(a for a in ids if a not in preview.graph)
             screen.say(f"  {name:<10} {len(ids)}{_names(order)}")
     unchanged = sum(1 for a in preview.graph if a not in own and not preview.graph[a].gathers)
-    screen.say(
-        f"  {'Unchanged':<10} {unchanged}" + (f", of which {len(follow)} may follow from the above" if follow else "")
-    )
+    why = "may follow from the above" if any(rows.values()) else "are to be made all the same"
+    screen.say(f"  {'Unchanged':<10} {unchanged}" + (f", of which {len(follow)} {why}" if follow else ""))
 
 
 def show_analysis(preview: PlanPreview, screen: Screen, *, verbose: bool = False) -> None:

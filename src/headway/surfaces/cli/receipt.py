@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from headway.core.ids import as_word
-from headway.engine.result import NEXT_GATE, Decision, RunResult
-from headway.projections.story import seconds
+from headway.engine.result import CLAIMED, NEXT_GATE, Decision, RunResult
+from headway.projections.story import moment, seconds
+from headway.surfaces.cli.where import about
 
 T = TypeVar("T")
 MOST = 10
@@ -82,7 +83,7 @@ def receipt(result: RunResult, where: str = "") -> str:
 def next_command(result: RunResult, where: str = "") -> str:
     """What to type next."""
     if result.paused is not None and result.paused.code in ("approval", "gates"):
-        return f"{result.resume}{where if result.paused.code == 'gates' else ''}"
+        return about(result.resume, where)
     if result.status == "interrupted" or (result.paused is not None and result.paused.code not in FAILURES):
         command = "run"
     elif result.failed or result.decisions:
@@ -93,11 +94,19 @@ def next_command(result: RunResult, where: str = "") -> str:
     elif result.moved or result.beyond:
         command = "run"
     elif result.waiting:
-        told = next((how for how in result.waiting.values() if how.startswith("headway ")), "headway run")
-        command = told.removeprefix("headway ")
+        free_first = sorted(result.waiting.items(), key=lambda one: one[1].startswith(CLAIMED))
+        ways = (_way(artifact_id, how) for artifact_id, how in free_first)
+        command = next((way for way in ways if way), "headway status").removeprefix("headway ")
     else:
         command = "status"
     return f"headway {command}{where}"
+
+
+def _way(artifact_id: str, how: str) -> str:
+    """The command that goes on with something that waits, if there is one: it is to be claimed, or finished."""
+    if how.startswith(CLAIMED):
+        return f"headway complete {as_word(artifact_id)} --by {as_word(how.removeprefix(CLAIMED))}"
+    return how if how.startswith("headway ") else ""
 
 
 def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
@@ -113,10 +122,15 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield "yellow", f"What stood at {names(kept.paths)} is kept: {back} brings it back"
     yield from (("yellow", line) for line in _blockers(result))
     for artifact_id, how in _few(result.waiting.items()):
+        if how.startswith(CLAIMED):
+            finish = _way(artifact_id, how)
+            back = finish.replace(" complete ", " release ", 1)
+            yield "", f"{artifact_id} waits: {how}. {finish}{where} finishes it, {back}{where} gives it back"
+            continue
         first, *more = how.split(NEXT_GATE)
         told = first if first.startswith("waits ") else f"waits: {first}"
-        yield "", f"{artifact_id} {told}{where if first.startswith('headway ') else ''}"
-        yield from (("", f"  and: gate {gate}") for gate in more)
+        yield "", f"{artifact_id} {about(told, where)}"
+        yield from (("", f"  and: gate {about(gate, where)}") for gate in more)
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
     if result.gone:
@@ -137,9 +151,10 @@ def question(decision: Decision, where: str = "") -> str:
     """Something that only the user can decide, and what decides it."""
     one = len(decision.artifacts) == 1
     what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
-    ways = (f"headway run {flag}" if flag.startswith("-") else flag for flag in decision.flags)
+    ways = [about(f"headway run {flag}" if flag.startswith("-") else flag, where) for flag in decision.flags]
+    ways += ["change it back"] if decision.code == "prompt_changed" else []
     left = "It was not touched" if one else "They were not touched"
-    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(way + where for way in ways)}"
+    return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(ways)}"
 
 
 def names(ids: Sequence[str]) -> str:
@@ -167,7 +182,9 @@ def _stopped(result: RunResult) -> str:
     if result.paused.code in _STOPPED:
         return _STOPPED[result.paused.code]
     where = f" at {result.paused.artifact}" if result.paused.artifact else ""
-    return f"Paused ({result.paused.code}){where}" + (f" until {result.paused.until}" if result.paused.until else "")
+    return f"Paused ({result.paused.code}){where}" + (
+        f" until {moment(result.paused.until)}" if result.paused.until else ""
+    )
 
 
 def _saved(result: RunResult) -> str:

@@ -25,6 +25,7 @@ class Screen:
         self.as_json = as_json
         self._held: list[str] | None = None
         self._out = 1
+        self._args: Any = None
         if sys.stdout is None:  # closed by the caller: there is nobody to talk to
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
         if sys.stderr is None:
@@ -35,6 +36,10 @@ class Screen:
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         self._colour_out = sys.stdout.isatty() and not plain
         self._colour_err = sys.stderr.isatty() and not plain
+
+    def told_of(self, args: Any) -> None:
+        """What was typed: what errors say to type next is about the same plan."""
+        self._args = args
 
     def say(self, text: str = "") -> None:
         """A line for people, on stdout; silent when a JSON document is wanted."""
@@ -134,6 +139,11 @@ class Screen:
 
     def error(self, error: HeadwayError) -> None:
         """An error in its one shape: what happened, the facts, what to do."""
+        if self._args is not None:
+            from headway.surfaces.cli.options import same_plan
+            from headway.surfaces.cli.where import within
+
+            error.hint = within(error.hint, same_plan(self._args))
         if self.as_json:
             with suppress(OSError):  # it may be stdout itself that cannot be written to
                 self.answer({"error": error.to_dict()})

@@ -9,6 +9,7 @@ import argparse
 from typing import Any
 
 from headway.life import LEASE, Life
+from headway.projections.story import moment
 from headway.surfaces.cli.hands import finish
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_by, add_json, add_plan, add_take, project_of, same_plan, span
@@ -35,7 +36,7 @@ def run(args: Any, screen: Screen) -> int:
     else:
         claimed = life.claim(plan_id, args.artifact, lease=args.lease)
     screen.answer(claimed)
-    screen.say(f"{claimed['artifact']} is yours until {claimed['until']}, token {claimed['token']}.")
+    screen.say(f"{claimed['artifact']} is yours until {moment(claimed['until'])}, token {claimed['token']}.")
     if claimed["continues"]:
         said = f": {claimed['continues']['note']}" if claimed["continues"]["note"] else ""
         screen.say(f"  it continues the work of {claimed['continues']['by']}{said}")

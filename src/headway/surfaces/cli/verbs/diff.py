@@ -2,6 +2,8 @@
 
 headway diff report             what is on disk against the newest completion that differs from it
 headway diff report --at 12     against what it was as of event 12
+
+What was never made is compared with nothing: what stands at its path is shown.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ import argparse
 from typing import Any
 
 from headway.reading import Reading
+from headway.surfaces.cli.hands import decisions
 from headway.surfaces.cli.meant import work_of
-from headway.surfaces.cli.options import add_json, add_plan, project_of
+from headway.surfaces.cli.options import add_json, add_plan, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
 
 COLOUR = {"+": "green", "-": "red", "@": "blue"}
@@ -33,7 +36,9 @@ def run(args: Any, screen: Screen) -> int:
     if not found.deltas:
         screen.say(f"{found.artifact}: {now} is what it was as of event {found.since}.")
         return 0
-    screen.say(screen.style(f"{found.artifact}: event {found.since} → {now}", "bold"))
+    never = f"{found.artifact} was never made; at its path stands what nobody has decided about:"
+    said = f"{found.artifact}: event {found.since} → {now}" if found.since is not None else never
+    screen.say(screen.style(said, "bold"))
     for delta in found.deltas:
         if delta.note:
             screen.say(f"{delta.change} {delta.path or 'its text'}: {delta.note}")
@@ -41,4 +46,6 @@ def run(args: Any, screen: Screen) -> int:
             screen.say(f"{delta.change} {delta.path or 'its text'}: no line differs (line ends, or empty)")
         for line in delta.lines:
             screen.say(screen.style(line, COLOUR[line[0]]) if line[:1] in COLOUR else line)
+    if found.since is None:
+        screen.say(decisions(found.artifact, same_plan(args)))
     return 0

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from headway.life import LEASE, Life
+from headway.projections.story import moment
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_by, add_json, add_plan, project_of, span
 from headway.surfaces.cli.screen import Screen
@@ -26,5 +27,5 @@ def run(args: Any, screen: Screen) -> int:
     life = Life(work, by=args.by)
     until = life.heartbeat(meant.plan_id, args.artifact, token=args.token, lease=args.lease, note=args.note)
     screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact, "until": until})
-    screen.say(f"{args.artifact} is yours until {until}.")
+    screen.say(f"{args.artifact} is yours until {moment(until)}.")
     return 0

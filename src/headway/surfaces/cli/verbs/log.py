@@ -15,7 +15,7 @@ from typing import Any
 from headway.core.events import Record, Snapshot, Unknown
 from headway.errors import UsageError
 from headway.project import Project
-from headway.projections.story import Story
+from headway.projections.story import Story, moment
 from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 
@@ -110,7 +110,7 @@ def _told(args: Any, project: Project, plan_id: str, first: int, screen: Screen)
         if gone and record.seq > first and not screen.as_json:
             yield _Item(screen.style(f"{record.seq - 1:>{width}}  {gone}", "yellow"), None)
         if record.seq >= first and (every or not isinstance(record.event, Snapshot)):
-            when = screen.style(record.ts[:19].replace("T", " "), "dim")
+            when = screen.style(moment(record.ts), "dim")
             yield _Item(f"{record.seq:>{width}}  {when}  {record.by:<{by}}  {said}", _document(record))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.projections.story import moment
 from headway.surfaces.cli.options import add_at, add_json, add_plan, plan_of, project_of
 from headway.surfaces.cli.screen import Screen
 from headway.work import Work
@@ -26,11 +27,12 @@ def run(args: Any, screen: Screen) -> int:
     width = max((len(name) for name in phases), default=1)
     for name, entry in phases.items():
         sign = screen.style("✓", "green") if entry["status"] == "success" else screen.style("✗", "red")
-        screen.say(f"  {sign} {name:<{width}}  {entry['timestamp'][:19]}  {_words(entry)}".rstrip())
+        screen.say(f"  {sign} {name:<{width}}  {moment(entry['timestamp'])}  {_words(entry)}".rstrip())
         if entry["error"]:
             screen.say(f"      {screen.style(entry['error'], 'red')}")
         if update := entry.get("prompt_update"):
-            became = f"{(update['prompt_hash_prev'] or '?')[:8]} → {(update['prompt_hash_new'] or 'not made yet')[:12]}"
+            was, new = update["prompt_hash_prev"] or "?", update["prompt_hash_new"]
+            became = f"{was[:8]} → {new[:8] if new else 'not made yet'}"
             screen.say(
                 screen.style(f"      prompt changed on purpose, {became}: {update['prompt_update_reason']}", "dim")
             )

@@ -23,7 +23,7 @@ from headway.core.state import State
 from headway.errors import NotFound
 from headway.project import Project, Saved
 from headway.projections.saved_execution import SavedExecution
-from headway.projections.story import count, sentence
+from headway.projections.story import count, moment, sentence
 from headway.store import Listed
 from headway.surfaces.cli import edits
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_project, at_least, plan_of, project_of
@@ -160,7 +160,7 @@ def _row(entry: Listed) -> tuple[str, str, str, str, str]:
     if entry.execution is None:
         return entry.plan_id, "unreadable", "", "", f"{entry.error.message if entry.error else ''}: headway doctor"
     done, total = progress(entry.execution.state)
-    when = entry.execution.updated_at[:16].replace("T", " ")
+    when = moment(entry.execution.updated_at)
     goal = " ".join(entry.execution.goal.split())
     return entry.plan_id, entry.execution.status, f"{done}/{total}", when, _short(goal)
 

@@ -21,6 +21,7 @@ from headway.surfaces.cli.meant import is_python, work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, root_of, same_plan
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.watching import is_on_github, watching
+from headway.surfaces.cli.where import throughout
 
 if TYPE_CHECKING:
     from headway.authoring import Plan
@@ -136,7 +137,7 @@ def run(args: Any, screen: Screen) -> int:
         )
     result.gone[:0] = [spec.id for spec in meant.removed]
     if screen.as_json:
-        screen.answer(result.to_dict())
+        screen.answer(throughout(result.to_dict(), same_plan(args)))
     if args.plan_id and not args.plan and (file := work.changed_file(meant.plan_id)):
         screen.note(f"{file} has changed since it was taken in. Next: headway run --plan {shlex.quote(file)}")
     return result.exit_code

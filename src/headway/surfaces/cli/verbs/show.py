@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.ids import as_word
 from headway.errors import NotFound
-from headway.projections.story import seconds
+from headway.projections.story import moment, seconds
 from headway.reading import Piece, Reading, Shown
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of, same_plan
@@ -74,7 +74,7 @@ def _say(found: Shown, screen: Screen, where: str) -> None:
     attempt = found.attempt
     took = f" in {seconds(attempt.ms)}" if attempt.how in ("made", "failed") else ""
     tried = f", {attempt.attempts} attempts" if attempt.attempts > 1 else ""
-    when = attempt.at[:19].replace("T", " ")
+    when = moment(attempt.at)
     screen.say(screen.style(f"{attempt.artifact}: {attempt.how}{took}{tried}, event {attempt.seq}, {when}", "bold"))
     if attempt.note:
         screen.say(attempt.note)

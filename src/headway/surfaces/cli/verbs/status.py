@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from headway.projections.story import moment
 from headway.surfaces.cli.hands import held, in_hand, leads_on, still_open
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.where import throughout
 
 ROWS = 40
 """So many units are shown one by one."""
@@ -32,17 +34,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     work, meant = work_of(args, project_of(args))
-    document = work.status(meant, at=args.at, take=args.take or "")
+    document = throughout(work.status(meant, at=args.at, take=args.take or ""), same_plan(args))
     screen.answer(document)
     artifacts = document["artifacts"]
     done = document["progress"]
     as_of = f", as of event {document['seq']}" if args.at is not None else ""
     skipped = sum(found["status"] == "skipped" for found in artifacts.values())
+    stale = sum(artifacts[a]["status"] == "complete" for a in still_open(document))
+    of_them = [f"{number} of them {word}" for word, number in (("skipped", skipped), ("stale", stale)) if number]
     screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
-    screen.say(
-        f"Plan {document['plan_id']}: {document['status'].replace('_', ' ')}, "
-        f"{done['done']} of {done['total']} done{f', {skipped} of them skipped' if skipped else ''}{as_of}"
-    )
+    stands = [document["status"].replace("_", " "), f"{done['done']} of {done['total']} done", *of_them]
+    screen.say(f"Plan {document['plan_id']}: {', '.join(stands)}{as_of}")
     open_ = still_open(document)
     plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}
     _list(plain, [a for a in open_ if a in plain], screen, everything=args.verbose)
@@ -50,7 +52,9 @@ def run(args: Any, screen: Screen) -> int:
         _show_pipeline(screen, name, pipeline)
     if paused := document["paused"]:
         where = f" at {paused['artifact']}" if paused["artifact"] else ""
-        screen.say(f"Paused{where}: {paused['code']}" + (f", until {paused['until']}" if paused["until"] else ""))
+        screen.say(
+            f"Paused{where}: {paused['code']}" + (f", until {moment(paused['until'])}" if paused["until"] else "")
+        )
     if args.at is None:  # what led on then need not lead on now
         screen.say(leads_on(document, same_plan(args)))
     return 1 if args.check and open_ else 0
@@ -96,7 +100,8 @@ def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
         cells = "  ".join(f"{sign:^{len(phase)}}" for sign, phase in zip(row, phases, strict=True))
         screen.say(f"  {unit:<{width}}  {cells}".rstrip())
     if len(shown) < len(rows):
-        screen.say(f"  {len(rows) - len(open_)} units done, {len(open_) - len(shown)} more are not")
+        more = len(open_) - len(shown)
+        screen.say(f"  {len(rows) - len(open_)} units done" + (f", {more} more are not" if more else ""))
 
 
 def _sign(found: dict[str, str] | None) -> str:

@@ -12,11 +12,13 @@ from typing import Any
 
 from headway.core.ids import as_word
 from headway.engine.result import Decision
-from headway.surfaces.cli.hands import finish, give, held, leads_on
+from headway.projections.story import moment
+from headway.surfaces.cli.hands import decisions, finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
 from headway.surfaces.cli.receipt import out_of_sight, question
 from headway.surfaces.cli.screen import Screen
+from headway.surfaces.cli.where import throughout
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +35,7 @@ def run(args: Any, screen: Screen) -> int:
     take = args.take or ""
     found: dict[str, Any] = {}
     if args.artifact is not None:
-        found = work.why(meant, args.artifact, at=args.at, take=take)
+        found = throughout(work.why(meant, args.artifact, at=args.at, take=take), same_plan(args))
         _say(found, screen, same_plan(args))
     if args.artifact is None or args.verbose:
         from headway.surfaces.cli.preview import show_analysis
@@ -113,7 +115,7 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
     """Whoever makes it now, and what goes on from there."""
     if claim["run"]:
-        screen.say(f"  A run makes it since {claim['since']}. Next: headway log --follow{where}")
+        screen.say(f"  A run makes it since {moment(claim['since'])}. Next: headway log --follow{where}")
         return
     screen.say(f"  {held(claim)}, token {claim['token']}")
     screen.say(f"  Next: {finish(artifact_id, claim, where)}")
@@ -139,7 +141,8 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     known = {
         "restore": "It is put back from its blob: that costs nothing.",
         "reuse": "It was made from the same things before: reusing it costs nothing.",
-        "ask": "What stands at its path is yours to decide about.",
+        "ask": "What stands at its path is yours to decide about: "
+        f"headway diff {as_word(artifact_id)}{where} shows it.",
         "claim": "Whoever claims it makes it.",
         "wait": "",
     }.get(cost["action"], f"Making it takes {spanned(Span(**own))}{guess}." if own else "")
@@ -156,7 +159,7 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
     elif cost["action"] == "claim":
         screen.say(f"  Next: headway claim {as_word(artifact_id)}{where}")
     elif cost["action"] == "ask":
-        screen.say(f"  Next: headway diff {as_word(artifact_id)}{where}")
+        screen.say(f"  {decisions(artifact_id, where)}")
 
 
 def _few(ids: list[str]) -> str:

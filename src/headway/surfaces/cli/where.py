@@ -1,0 +1,52 @@
+"""Commands that are told, in texts and in documents: each is about the plan that this command is about.
+
+`where`: the options that name it. What names a plan or a project itself, or is about no plan, stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_VERBS = (
+    "accept|claim|complete|diff|fail|gate|heartbeat|log|next|phases|profile|release|replan|reset|restore|run|show|skip"
+    "|status|sweep|why"
+)
+"""Those that are about one plan, whichever is named."""
+
+_VERB = re.compile(rf"headway (?:{_VERBS})(?![\w-])")
+_COMMAND = re.compile(rf"""{_VERB.pattern}(?:'[^']*'|"[^"]*"|[^;,'"])*""")
+_NAMED = re.compile(r" --(?:plan|plan-id|project) ")
+
+
+def about(text: str, where: str) -> str:
+    """A text that commands end: the whole of it, a clause before each `;` and `,`, or what follows a colon."""
+    if not where or _NAMED.search(text):
+        return text
+    return _COMMAND.sub(lambda found: f"{found[0]}{where}", text)
+
+
+def within(text: str, where: str) -> str:
+    """A sentence with commands in it. Where one ends and the words go on cannot be told, so its verb is added to."""
+    if not where or _NAMED.search(text):
+        return text
+    return _VERB.sub(lambda found: f"{found[0]}{where}", text)
+
+
+def throughout(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """A document of `run`, `status`, `why` or `next`, with the commands in it."""
+    if not where:
+        return document
+    if isinstance(document.get("next"), str):
+        document["next"] = about(document["next"], where)
+    if "waiting" in document:
+        document["waiting"] = {a: about(how, where) for a, how in document["waiting"].items()}
+    if paused := document.get("paused"):
+        paused["resume"] = about(paused["resume"], where)
+    for decision in (*document.get("decisions", ()), document.get("decide")):
+        if decision:
+            decision["flags"] = [about(flag, where) for flag in decision["flags"]]
+    for one in (document, *document.get("artifacts", {}).values()):
+        for lack in one.get("missing", ()):
+            lack["command"] = about(lack["command"], where)
+    return document
