@@ -622,11 +622,12 @@ def test_whoever_only_looks_at_another_state_is_told_what_decides_about_it(book:
     (first,) = decision["artifacts"]
     assert book.do("why", first, "--json").json["decide"] == decision
     assert f"Decide: headway run {decision['flags'][0]}" in book.do("why", first).out
-    assert book.do("status", "--json").json["next"] == f"headway why {first}"
+    where = f" --project {book.root}"
+    assert book.do("status", "--json").json["next"] == f"headway why {first}{where}"
     assert "1 to decide about" in book.do("run", "-n").out
     offered = book.do("next", "--json").json
     assert first not in [offer["artifact"] for offer in offered["next"]]
-    assert offered["waiting"][first].endswith(", or ".join(f"headway run {flag}" for flag in decision["flags"]))
+    assert offered["waiting"][first].endswith(", or ".join(f"headway run {flag}{where}" for flag in decision["flags"]))
 
 
 def test_going_on_over_another_state_keeps_what_was_made_and_changes_nothing_twice(

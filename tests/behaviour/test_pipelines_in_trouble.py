@@ -540,7 +540,7 @@ def test_nobody_can_claim_or_skip_what_says_which_units_there_are(
         refused = shop.run(capsys, *words)
         assert refused.code == 2
         assert "essay:* follows from what it gathers: nobody makes it" in refused.err
-        assert "next: headway why 'essay:*'" in refused.err
+        assert f"next: headway why --project {tmp_path} 'essay:*'" in refused.err
     assert f"Next: headway run --rerun-from outline --project {tmp_path}" in shop.run(capsys, "why", "essay:*").out
 
 
