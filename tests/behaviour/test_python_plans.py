@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import math
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
@@ -85,6 +87,38 @@ def test_what_a_function_returns_is_written(value: Any, expected: bytes) -> None
     plan.add("it", make=lambda: value, produces="out/it")
     assert plan.run()["it"].bytes() == expected
     assert Path("out/it").read_bytes() == expected
+
+
+class Score(pydantic.BaseModel):
+    mean: float
+    note: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"scores": [1.0, {"mean": math.nan}]}, "nan at scores[1].mean"),
+        ([1.0, math.inf], "inf at [1]"),
+        (-math.inf, "for -inf:"),
+        (Score(mean=math.nan), "nan at mean"),
+    ],
+    ids=["nan", "infinity", "alone", "pydantic"],
+)
+def test_a_number_that_json_cannot_hold_fails_its_artifact_and_says_where_it_stands(value: Any, said: str) -> None:
+    """It would become a null, which is something else; what was there stays as it was."""
+    Path("out").mkdir()
+    plan = Plan("Return", id="return")
+    plan.add("it", make=lambda: value, produces="out/it.json")
+    result = plan.run(check=False)
+    assert said in result.failed["it"]
+    assert not Path("out/it.json").exists()
+
+
+def test_nothing_is_still_a_null() -> None:
+    """None has a form in JSON."""
+    plan = Plan("Return", id="return")
+    plan.add("it", make=lambda: {"none": None, "text": "null", "number": 1.5}, produces="out/it.json")
+    assert plan.run()["it"].json() == {"none": None, "text": "null", "number": 1.5}
 
 
 def test_a_path_that_is_returned_is_the_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

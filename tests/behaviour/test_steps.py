@@ -145,6 +145,13 @@ def test_a_result_that_cannot_be_recorded_fails_the_artifact(bench: Bench) -> No
     assert "object" in bench.run().result.failed["a"]
 
 
+def test_a_result_that_json_would_change_fails_the_artifact(bench: Bench) -> None:
+    """A step that gave infinity would give nothing after a crash, and so would the first attempt."""
+    bench.plan("a")
+    bench.makes("a", lambda ctx: str(ctx.step("odd", lambda: {"x": [float("inf")]})))
+    assert "inf at x[0]" in bench.run().result.failed["a"]
+
+
 def test_a_step_survives_the_death_of_the_process(tmp_path: Path) -> None:
     """A kill right after the step costs what came after it."""
     (tmp_path / "tasks.py").write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -59,3 +60,16 @@ def _step(value: Any, step: str, walked: str) -> list[Match]:
     if number >= len(value):
         raise PathError(f"{walked} leads nowhere: there are {len(value)}")
     return [Match(value[number], None)]
+
+
+def beyond_json(value: Any, walked: str = "") -> str:
+    """The first number in plain values that JSON has no form for, and its path: `nan at scores[2].mean`."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"{value} at {walked}" if walked else str(value)
+    if isinstance(value, dict):
+        inner = (beyond_json(item, f"{walked}.{key}" if walked else str(key)) for key, item in value.items())
+    elif isinstance(value, (list, tuple)):
+        inner = (beyond_json(item, f"{walked}[{number}]") for number, item in enumerate(value))
+    else:
+        return ""
+    return next(filter(None, inner), "")

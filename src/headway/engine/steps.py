@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from headway.core.items import beyond_json
 from headway.core.state import Step
 from headway.files.blobs import Blobs
 
@@ -19,10 +20,24 @@ def recorded_as(value: Any, key: str, blobs: Blobs) -> Step:
     """A result on record: bytes as a blob, anything else as JSON."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Step(key=key, value=BYTES, blob=blobs.put(bytes(value)))
-    data = msgspec.json.encode(value)
+    data = as_json(value)
     if len(data) > INLINE:
         return Step(key=key, blob=blobs.put(data))
     return Step(key=key, value=msgspec.json.decode(data))
+
+
+def as_json(value: Any) -> bytes:
+    """A value in JSON, or an error: nothing in it becomes a `null` that was something else."""
+    data = msgspec.json.encode(value)
+    if b"null" in data:
+        all_told(msgspec.to_builtins(value))
+    return data
+
+
+def all_told(plain: Any) -> None:
+    """An error if there is a number in plain values that JSON would lose."""
+    if lost := beyond_json(plain):
+        raise ValueError(f"JSON has no form for {lost}: None or a text can stand there")
 
 
 def taken_from(step: Step, blobs: Blobs) -> Any:

@@ -23,6 +23,7 @@ from headway.engine import loaded
 from headway.engine.imports import reading
 from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper, wait_of
 from headway.engine.recipes.prints import kept_prints
+from headway.engine.steps import all_told, as_json
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
@@ -432,5 +433,8 @@ def _bytes(value: Any) -> bytes | Path:
     if isinstance(value, os.PathLike):
         return Path(value)
     if hasattr(value, "model_dump_json"):
-        return str(value.model_dump_json(indent=2)).encode() + b"\n"
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+        text = str(value.model_dump_json(indent=2))
+        if "null" in text:
+            all_told(value.model_dump(mode="json"))
+        return text.encode() + b"\n"
+    return msgspec.json.format(as_json(value), indent=2) + b"\n"
