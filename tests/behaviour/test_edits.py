@@ -313,6 +313,22 @@ def test_an_adopted_edit_can_be_given_up(made: Bench) -> None:
     assert made.out("b") == "b(a())"
 
 
+def test_what_was_asked_for_anew_is_made_anew_by_the_command_that_gives_up_the_edit(made: Bench) -> None:
+    """Whether the edit was accepted before or not; what nobody asked for is only put back."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.run()
+    made.edit("d", "mine, too")
+    ran = made.run(rerun=("b", "d"))
+    assert {a: d.flags for d in ran.result.decisions for a in d.artifacts} == {
+        "b": ["--accept-edits", "--rerun d b --discard-edits"],
+        "d": ["--accept-edits", "--rerun d b --discard-edits"],
+    }
+    assert made.run(rerun=("b", "d"), on_edit="discard").did == {"made b", "made d", "reused c"}
+    made.edit("d", "once more")
+    assert made.run().result.decisions[0].flags == ["--accept-edits", "--discard-edits"]
+
+
 def test_an_adopted_edit_is_not_asked_about_while_it_may_be_spared(made: Bench) -> None:
     """If what it requires comes out the same, there is no question."""
     made.edit("b", "mine")

@@ -36,6 +36,7 @@ class Edits:
         self.adopted: set[str] = set()
         """What was adopted before its turn came."""
         self._later: list[str] = []
+        self._anew: list[str] = []
 
     def hold_known(self) -> None:
         """All edits that are to be asked about are asked about at once, whatever else they wait for.
@@ -45,6 +46,7 @@ class Edits:
         for artifact_id, reason in self._beside():
             self._tally.notice(artifact_id, reason)
         self._later = [a for a, reason in self._tally.todo.items() if reason.code in ASKED]
+        self._anew = [a for a in self._later if a in self._judge.forced]
         self.hold_later()
 
     def hold_later(self) -> None:
@@ -87,7 +89,7 @@ class Edits:
         if self._policy(spec) == "discard":
             self._keeper.preserve(spec.id, [reason.subject])
         elif problem := self._refusal(spec):
-            self._tally.hold(spec.id, "edit_not_verified", ["--discard-edits"], reason, problem)
+            self._tally.hold(spec.id, "edit_not_verified", [self._without(spec.id)], reason, problem)
         else:
             self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
             self.adopted.add(spec.id)
@@ -145,12 +147,19 @@ class Edits:
         return self._options.on_edit or spec.on_edit or self._record.state.settings.on_edit
 
     def _ask(self, artifact_id: str, reason: Reason) -> None:
-        self._tally.hold(artifact_id, reason.code, ["--accept-edits", "--discard-edits"], reason)
+        self._tally.hold(artifact_id, reason.code, ["--accept-edits", self._without(artifact_id)], reason)
+
+    def _without(self, artifact_id: str) -> str:
+        """What goes on without an edit: of what was asked for anew, it says so again, since only a start keeps that."""
+        if artifact_id not in self._judge.forced:
+            return "--discard-edits"
+        anew = self._anew if artifact_id in self._anew else [artifact_id]
+        return f"--rerun {' '.join(map(as_word, anew))} --discard-edits"
 
     def _adopt(self, spec: ArtifactSpec, reason: Reason) -> None:
         problem = self._refusal(spec)
         if problem:
-            self._tally.hold(spec.id, "edit_not_verified", ["--discard-edits"], reason, problem)
+            self._tally.hold(spec.id, "edit_not_verified", [self._without(spec.id)], reason, problem)
             return
         self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
         self._tally.arrive(spec, "accepted", reason)
