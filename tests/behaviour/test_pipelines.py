@@ -624,7 +624,10 @@ def test_whoever_only_looks_at_another_state_is_told_what_decides_about_it(book:
     assert f"Decide: headway run {decision['flags'][0]}" in book.do("why", first).out
     where = f" --project {book.root}"
     assert book.do("status", "--json").json["next"] == f"headway why {first}{where}"
-    assert "1 to decide about" in book.do("run", "-n").out
+    preview = book.do("run", "-n").out
+    assert "1 to decide about" in preview
+    assert f"Decide: headway run {decision['flags'][0]}{where}" in preview.splitlines()[-1]
+    assert book.do("status", "--json").json["decide"]["artifacts"] == [first]
     offered = book.do("next", "--json").json
     assert first not in [offer["artifact"] for offer in offered["next"]]
     assert offered["waiting"][first].endswith(", or ".join(f"headway run {flag}{where}" for flag in decision["flags"]))

@@ -103,6 +103,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What may come besides: none of the figures counts it."""
     decided: Total | None = None
     """What all that is stale takes, also what nobody makes before somebody has decided or said something."""
+    stuck: frozenset[str] = frozenset()
+    """What no run makes before somebody has decided, claimed or said something about it or about what comes first."""
 
     @property
     def estimated_tokens(self) -> int:
@@ -137,15 +139,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def can_go_on(self) -> bool:
         """Whether a run would do anything before somebody has decided, claimed or said something."""
-        if self.decide is not None:
-            return False
-        stuck: set[str] = set()
-        for artifact_id in (a for wave in self.waves for a in wave):  # what it requires comes first
-            item = self.items.get(artifact_id)
-            is_stuck = item is not None and item.action not in ("make", "restore", "reuse")
-            if is_stuck or not stuck.isdisjoint(self.graph[artifact_id].requires):
-                stuck.add(artifact_id)
-        return any(artifact_id not in stuck for artifact_id in self.items)
+        return self.decide is None and not self.items.keys() <= self.stuck
 
     @property
     def savings_percent(self) -> float:
@@ -273,7 +267,19 @@ def foresee(
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),
         warning=warn_of_age(state, now) if items else "",
         coming=coming(state, judged.reasons, judged.selected, items),
+        stuck=_stuck(ordered, waves, items),
     )
+
+
+def _stuck(ordered: ArtifactGraph, waves: list[list[str]], items: Mapping[str, Item]) -> frozenset[str]:
+    """What is not a run's to make, and all that waits for it: what it requires and whoever is first come first."""
+    stuck: set[str] = set()
+    for artifact_id in (a for wave in waves for a in wave):
+        item = items.get(artifact_id)
+        is_stuck = item is not None and item.action not in ("make", "restore", "reuse")
+        if is_stuck or not stuck.isdisjoint(ordered[artifact_id].requires):
+            stuck.add(artifact_id)
+    return frozenset(stuck)
 
 
 def _in_order(judged: Judged) -> ArtifactGraph:

@@ -21,6 +21,8 @@ from headway.errors import NotFound
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import content_hash
 
+RUN = "headway run"
+
 Gone = Callable[[Claim], str]
 """Why the holder of a claim is certainly gone; "" where that cannot be told."""
 
@@ -38,6 +40,9 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
     waits = bool(state.made) or is_open(state)
     blockers = _blockers(judged) if state.failed else {}
     decide = prompts.decision(judged.judge, judged.selected, Options())
+    leads_on = _next(judged, blockers, decide)
+    if decide is None and leads_on not in ("", RUN):
+        decide = _about_state(judged)
     return {
         "plan_id": state.plan_id,
         "goal": state.goal,
@@ -63,7 +68,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
         },
         "progress": {"done": done, "total": total},
         "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
-        "next": _next(judged, blockers, decide),
+        "next": leads_on,
         "decide": decide._asdict() if decide else None,
         "paused": _paused(state),
         "pipelines": {p.name: _pipeline(judged, p, status) for p in state.settings.pipelines},
@@ -84,7 +89,7 @@ def _paused(state: State) -> dict[str, Any] | None:
         "artifact": run.artifact or None,
         "unit": spec.unit or None if spec is not None else None,
         "phase": spec.phase or None if spec is not None else None,
-        "resume": "headway run",
+        "resume": RUN,
     }
 
 
@@ -145,7 +150,7 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
     if decide is not None:
         return f"headway run {decide.flags[0]}"
     if state.run is not None and state.run.status == "paused" and state.run.artifact:
-        return "headway run"  # out of quota, say: the same command goes on
+        return RUN  # out of quota, say: the same command goes on
     helps: dict[str, str] = {}
     for a in stale:
         behind = next((r for r in _needs(judged, a) if r in helps), None)
@@ -156,7 +161,7 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
             continue
         command = _helps(judged, a, blockers)
         if not command:
-            return "headway run"
+            return RUN
         helps[a] = command
     last = {"why": 1, "claim": 2}  # a word that is waited for comes first, as in a run's receipt
     held = {_why(a) for a in state.claims if a not in state.failed}  # who has it is all that there is to say
@@ -164,7 +169,27 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
     def rank(command: str) -> int:
         return 3 if command in held else last.get(command.split()[1], 0)
 
-    return min(helps.values(), key=rank, default="headway run")
+    return min(helps.values(), key=rank, default=RUN)
+
+
+def _about_state(judged: Judged) -> Decision | None:
+    """What was made from another state than there is, and waits for nothing else: what decides about it."""
+    held: list[str] = []
+    behind: set[str] = set()
+    for a in judged.judge.shared.order():
+        waits = not behind.isdisjoint(_needs(judged, a))
+        asked = judged.reasons[a].code == "pre_state_changed"
+        if waits or asked:
+            behind.add(a)
+        held += [a] if asked and not waits else []
+    if not held:
+        return None
+    ways = {a: _ways_from_state(judged.execution.state, a) for a in held}
+    return next(iter(ways.values()))._replace(artifacts=[a for a in held if ways[a].flags == ways[held[0]].flags])
+
+
+def _ways_from_state(state: State, artifact_id: str) -> Decision:
+    return Decision("pre_state_changed", [artifact_id], answers_to_state(state, state.artifacts[artifact_id]))
 
 
 def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str:
@@ -225,7 +250,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     if decide is None and reason.code == "pre_state_changed":
-        decide = Decision(reason.code, [artifact_id], answers_to_state(state, state.artifacts[artifact_id]))
+        decide = _ways_from_state(state, artifact_id)
     elif decide is None and not reason.fresh and reason.code not in RESTORABLE:
         decide = effect_question(state, state.artifacts[artifact_id], judged.dead)
     return {
