@@ -186,6 +186,32 @@ def test_sbf_35_a_retry_updates_the_phase_in_place_and_keeps_the_attempts_behind
     assert (entry["status"], [a["status"] for a in entry["attempts"]]) == ("success", ["fail"])
 
 
+@pytest.mark.parametrize("text", [None, "{{ nonsense }}"], ids=["missing", "wrong"])
+def test_an_attempt_that_could_not_begin_is_not_said_to_have_run(book: Book, text: str | None) -> None:
+    """Without its prompt no recipe is called; one that was called and failed did run, also once it is behind others."""
+    template = book.root / "prompts/write.md"
+    was = template.read_text()
+    template.write_text(text) if text is not None else template.unlink()
+    book.go()
+    assert "did not run" in book.do("phases", "s1").out
+    template.write_text(was)
+    book.stop_at("s1/write")
+    book.go()
+    entry = book.json(".headway/phases/s1.json")["phases"]["write"]
+    assert (entry["status"], entry["ran"]) == ("fail", "made")
+    assert [(a["status"], a["ran"]) for a in entry["attempts"]] == [("fail", None)]
+
+
+def test_what_was_asked_is_on_record_where_the_answer_could_not_be_written(book: Book) -> None:
+    """The recipe ran; its prompt is how anybody finds out why it answered so."""
+    tasks = book.root / "tasks.py"
+    tasks.write_text(tasks.read_text().replace("def write(ctx):", "def write(ctx):\n    return {'prose': object()}"))
+    book.go()
+    entry = book.json(".headway/phases/s1.json")["phases"]["write"]
+    assert (entry["status"], entry["ran"]) == ("fail", "made")
+    assert book.read(entry["artifacts"]["prompt"]) == "You write.\n\nwrite s1\n"
+
+
 def test_the_phase_ledger_has_the_shape_that_tools_read(book: Book) -> None:
     """Artifacts by name, prompt hash, template set, state before; ran, verdict and applied apart."""
     book.go()

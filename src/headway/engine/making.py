@@ -248,12 +248,12 @@ class Workshop:
     def _attempt(self, task: Task, row: Row) -> Outcome:
         spec = task.job.spec
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
+        said = Outcome(spec.id, True)
         try:
             for path in paths:
                 row.make_parents(path)
             if task.before and not self.put_back(task.before):
-                return Outcome(spec.id, False, (), "unstored", "What a shared file was before is not stored any more")
-            said = Outcome(spec.id, True)
+                return _failed(said, "unstored", "What a shared file was before is not stored any more")
             if spec.templates and self._render is not None:
                 task = replace(task, job=self._with_prompt(task, said, row))
             attempt = self._run(task)
@@ -293,13 +293,13 @@ class Workshop:
             return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
-                return Outcome(spec.id, False, (), *failure_of(error))
-            hint = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
-            return Outcome(spec.id, False, (), error.error_code, error.message, stderr=hint)
+                return _failed(said, *failure_of(error))
+            said.stderr = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
+            return _failed(said, error.error_code, error.message)
         except OSError as error:
-            return Outcome(spec.id, False, (), *failure_of(error))
+            return _failed(said, *failure_of(error))
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
-            return Outcome(spec.id, False, (), "return_value", f"What it returned cannot be written: {error}")
+            return _failed(said, "return_value", f"What it returned cannot be written: {error}")
 
     def _with_prompt(self, task: Task, said: Outcome, row: Row) -> Job:
         """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file.

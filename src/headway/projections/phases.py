@@ -26,6 +26,9 @@ FORMAT = 1
 TEXTS = ".headway/texts"
 """Where prompts and responses are as files; their names are their sha256."""
 
+UNTRIED = frozenset({"unmakeable", "gather", "unstored"})
+"""Failures of what could not even be tried. So is one without the prompt that comes first."""
+
 HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
 
@@ -133,6 +136,8 @@ def _entry(spec: ArtifactSpec, names: dict[str, str], attempt: Attempt | Complet
         ran, outputs = attempt.how, attempt.outputs
         if isinstance(attempt, Attempt):
             ok, error = attempt.ok, attempt.error
+    code = attempt.code if isinstance(attempt, Failure) else ""
+    never_ran = not ok and (code in UNTRIED or (spec.templates and spec.has_recipe and not prompt))
     hashes: dict[str, str] = {"prompt": prompt} if prompt else {}
     if attempt.stdout and spec.templates:
         hashes["response"] = attempt.stdout
@@ -150,7 +155,7 @@ def _entry(spec: ArtifactSpec, names: dict[str, str], attempt: Attempt | Complet
         "status": "success" if ok else "fail",
         "timestamp": attempt.at,
         "seq": attempt.seq,
-        "ran": ran,
+        "ran": None if never_ran else ran,
         "error": error or None,
         "artifacts": artifacts,
         "hashes": hashes,

@@ -42,7 +42,7 @@ def run(args: Any, screen: Screen) -> int:
 
 
 def _words(entry: dict[str, Any]) -> str:
-    parts = [entry["ran"]] if entry["ran"] != "made" else []
+    parts = [entry["ran"] or "did not run"] if entry["ran"] != "made" else []
     parts += [f"round {entry['iteration']}"] if entry["iteration"] > 1 else []
     parts += [f"prompt {entry['prompt_hash'][:8]}"] if entry["prompt_hash"] else []
     parts += [f"from state {entry['pre_state_hash'][:8] or 'none'}"] if "pre_state_hash" in entry else []
