@@ -514,6 +514,18 @@ def test_a_changed_item_is_the_reason_of_its_unit(book: Book) -> None:
     assert '"title":"Other"' in reason["now"]
 
 
+def test_an_override_for_a_unit_that_does_not_come_is_told_once(book: Book) -> None:
+    """Only what an artifact makes says which units there are; with the unit that was likely meant."""
+    book.edit("    phases:\n", "    overrides: {s01: {write: {phase: prompts/write.md}}, '*': {}}\n    phases:\n")
+    said = "Overrides of pipeline scene name s01, which is no unit of it (did you mean s1?)."
+    assert said in book.do("run").err
+    assert "Overrides" not in book.do("run", "--rerun", "s1/write").err
+    book.edit("s01:", "s02: {}, sx:")
+    assert "name s02, and 1 more, which are no units of it" in book.do("run").err
+    book.edit("s02: {}, sx:", "s2:")
+    assert "Overrides" not in book.do("run").err
+
+
 def test_an_override_of_one_unit_touches_that_unit_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Per unit, and for all units alike."""
     book = essays(tmp_path, capsys, 3)

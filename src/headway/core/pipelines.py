@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headway.core.ids import artifact_id_problem
+from headway.core.nearest import Nearest
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 
@@ -250,6 +251,16 @@ def templates(pipeline: Pipeline, phase: Phase, unit: str) -> dict[str, str]:
             if which in by_phase and (found or which != "*"):
                 found.update(by_phase[which])
     return found
+
+
+def strangers(pipeline: Pipeline, units: Sequence[str]) -> str:
+    """Of units that overrides name and that there are not, in words: what is said for them is for nobody. Or ""."""
+    unknown = [unit for unit in pipeline.overrides if unit != "*" and unit not in units]
+    if not unknown:
+        return ""
+    near = Nearest(units).hint(unknown[0])
+    which = "which is no unit" if len(unknown) == 1 else f"and {len(unknown) - 1} more, which are no units"
+    return f"Overrides of pipeline {pipeline.name} name {unknown[0]}, {which} of it{f' ({near})' if near else ''}"
 
 
 # All units.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from headway.core.events import Record
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import unfinished
+from headway.core.pipelines import strangers
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
@@ -96,6 +97,20 @@ class Call(NamedTuple):
     explain: Callable[[Sequence[prompts.Question]], str | None] = lambda _: None
     load: Callable[[ArtifactSpec], Function] | None = None
     """Finds the functions of artifacts, each once."""
+
+
+@contextmanager
+def _growing(writer: Writer, known: State, warn: Callable[[str], None]) -> Iterator[None]:
+    """Pipelines grow meanwhile: of units that they name and that did not come, somebody is told."""
+    before = dict(known.units)
+    yield
+    assert writer.state is not None, "a plan that was run has events"
+    for pipeline in writer.state.settings.pipelines:
+        now = writer.state.units.get(pipeline.name)
+        if now is None or not now.units or now == before.get(pipeline.name):
+            continue
+        if text := strangers(pipeline, now.units):
+            warn(text)
 
 
 class Session:
@@ -346,7 +361,7 @@ class Session:
             result.decisions = [Decision(question.code, making, ["--yes"])]
             return result
         if warning := warn_of_age(state, clock()):
-            call.warn(warning)
+            call.warn(f"{warning}: headway run -n shows it")
         return None
 
     def _costs(self, state: State, making: Sequence[str]) -> list[float | None]:
@@ -363,7 +378,8 @@ class Session:
         def hear(records: Sequence[Record]) -> None:
             judged.judge.precedents.hear(folder.plan_id, records)
 
-        with folder.writing(known=judged.saved or judged.execution, hear=hear) as writer:
+        known = judged.saved or judged.execution
+        with folder.writing(known=known, hear=hear) as writer, _growing(writer, known.state, call.warn):
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             as_judged = writer.position == before

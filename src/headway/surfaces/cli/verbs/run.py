@@ -21,7 +21,7 @@ from headway.surfaces.cli.meant import is_python, work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, root_of, same_plan
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.watching import is_on_github, watching
-from headway.surfaces.cli.where import throughout
+from headway.surfaces.cli.where import throughout, within
 
 if TYPE_CHECKING:
     from headway.authoring import Plan
@@ -131,9 +131,7 @@ def run(args: Any, screen: Screen) -> int:
             execution=meant.execution,
             agree=_ask(screen, args, asked),
             explain=_ask_why(screen, asked),
-            warn=lambda text: screen.note(
-                screen.style(f"{text}. headway plans show{same_plan(args)} shows it.", "yellow", err=True)
-            ),
+            warn=lambda text: screen.note(screen.style(f"{within(text, same_plan(args))}.", "yellow", err=True)),
         )
     result.gone[:0] = [spec.id for spec in meant.removed]
     if screen.as_json:
