@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -97,6 +98,14 @@ def sum_up(result: RunResult, state: State, selected: Iterable[str]) -> None:
     result.blocked = {a: by for a, by in result.blocked.items() if a not in held}
     spared = (*result.kept, *result.restored, *result.reused)
     result.saved_ms = sum(state.completed[a].ms for a in spared if a in state.completed)
+    if result.gone:
+        result.left = left_by_units(state, result.root)
+
+
+def left_by_units(state: State, root: str) -> list[str]:
+    """Files that units made which are gone, as far as they are there and nothing makes them any more."""
+    made = {path for spec in state.artifacts.values() for path in (*spec.produces, *spec.modifies)}
+    return sorted(p for p in state.left if p not in made and os.path.lexists(os.path.join(root, p)))
 
 
 def end_of(result: RunResult, todo: dict[str, Reason]) -> cmd.EndRun:

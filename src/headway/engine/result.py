@@ -103,6 +103,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     code_unknown: list[str] = []
     """What was kept, though only the program that defines its function knows whether its code has changed."""
     gone: list[str] = []
+    left: list[str] = []
+    """Files of units that are gone: they are there, and nothing in the plan makes them."""
     prompts: list[Any] = []
     """Changed templates that are to be decided about."""
     duration_ms: int = 0
@@ -225,6 +227,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "unstable": self.unstable,
             "code_unknown": self.code_unknown,
             "removed": self.gone,
+            "left": self.left,
             "prompts": [question.to_dict() for question in self.prompts],
             "duration_ms": self.duration_ms,
             "tokens": self.tokens,

@@ -23,6 +23,7 @@ from headway.engine import lessons, neighbours, prompts, scheduler_lock, stampin
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
 from headway.engine.code import function_of, is_live
 from headway.engine.elsewhere import Elsewhere, check_beside_others
+from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
 from headway.engine.gc import free_space
 from headway.engine.growth import Growth, foresee
@@ -389,12 +390,13 @@ class Session:
                 state = writer.state
                 assert state is not None, "it only grew"
             assert writer.position is not None, "a plan that was judged has events"
+            gone = [a for command in due for a in command.removed]
             if as_judged and due:
                 judged = judged._replace(execution=SavedExecution(state, writer.position))
                 if judged.all_fresh and not judged.was_cut_off:
                     judged.judge.follow(state)
                     writer.sync()
-                    return self._nothing_to_do(folder, judged, call.reporter)
+                    return self._nothing_to_do(folder, judged, call.reporter, gone)
             elif writer.position != before:
                 execution = SavedExecution(state, writer.position)
                 judged = self._judged(
@@ -409,7 +411,7 @@ class Session:
             specs = [state.artifacts[a] for a in cut_off if a in state.artifacts]
             judge.outputs.sweep(path for spec in specs for path in (*spec.produces, *spec.modifies))
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
-            run.result.gone += [a for command in due for a in command.removed]
+            run.result.gone += gone
             failed = dict(state.failed)
             try:
                 with listening():
@@ -505,7 +507,9 @@ class Session:
         )
         self._keep_stats(judge.observer)
 
-    def _nothing_to_do(self, folder: PlanFolder, judged: Judged, reporter: Reporter) -> RunResult:
+    def _nothing_to_do(
+        self, folder: PlanFolder, judged: Judged, reporter: Reporter, gone: Sequence[str] = ()
+    ) -> RunResult:
         done = judged.execution.state.completed
         artifacts = judged.execution.state.artifacts
         kept = [a for a, spec in artifacts.items() if a in judged.selected and not spec.gathers]
@@ -514,6 +518,8 @@ class Session:
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         result.code_unknown = judged.out_of_sight
+        if gone:
+            result.gone, result.left = [*gone], left_by_units(judged.execution.state, self.root)
         self._keep_stats(judged.judge.observer)
         if len(judged.selected) == len(artifacts):
             self._leave_stamp(folder, judged.judge, judged.execution.position)

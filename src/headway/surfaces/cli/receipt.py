@@ -133,8 +133,9 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         yield from (("", f"  and: gate {about(gate, where)}") for gate in more)
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
-    if result.gone:
-        yield "", f"Units that are gone leave their files: {names(result.gone)}. Next: headway gc --outputs{where}"
+    if result.left:
+        list_them = f"headway gc --outputs --dry-run{where}"
+        yield "", f"Units that are gone leave their files: {names(result.left)}. {list_them} lists those that can go"
     if result.code_unknown:
         yield "", out_of_sight(result.code_unknown)
     if result.unstable:
