@@ -234,6 +234,12 @@ def test_the_phase_ledger_has_the_shape_that_tools_read(book: Book) -> None:
     assert book.do("phases", "s9").code == 2
 
 
+def test_the_log_counts_as_stale_what_a_run_has_to_make(book: Book) -> None:
+    """What only stands for units or for the last round of a loop is nobody's to make."""
+    book.go()
+    assert f"started: {len(book.go('--force')['made'])} stale" in book.do("log").out
+
+
 def test_a_phase_ledger_can_be_deleted(book: Book) -> None:
     """It is a projection: nothing depends on it, and it comes back."""
     book.go()

@@ -171,9 +171,10 @@ class Run:
         return self.result
 
     def _announce(self) -> None:
-        """What is to be done, and the events that say so."""
+        """What is to be done, and the events that say so. What only stands for others is nobody's to make."""
         self._tally.begin()
-        stale: dict[str, str] = {a: reason.code for a, reason in self._tally.todo.items()}
+        specs = self._record.state.artifacts
+        stale: dict[str, str] = {a: reason.code for a, reason in self._tally.todo.items() if not specs[a].gathers}
         self._record(
             cmd.StartRun(
                 run=self._id,
