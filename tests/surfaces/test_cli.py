@@ -49,6 +49,8 @@ READING = [
     ["plans", "template"],
     ["run", "-n"],
     ["run", "--diff-plan"],
+    ["gc", "--dry-run"],
+    ["gc", "--outputs", "--dry-run"],
 ]
 Run = Callable[..., Any]
 

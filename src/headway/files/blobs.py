@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -134,11 +134,14 @@ class Blobs:
         return len(self._packs()) >= MANY_PACKS
 
     def free(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Freed:
-        """Delete every blob that is not needed. Not while anybody writes: what they found here must stay."""
+        """Delete every blob that is not needed. Not while anybody writes: what they found here must stay.
+
+        A dry run only looks, and needs no leave to write: what is written meanwhile may be counted or not.
+        """
         self.close()
         if not os.path.isdir(self.folder):
             return Freed(0, 0, 0)
-        with self._alone():
+        with nullcontext() if dry_run else self._alone():
             if not dry_run:
                 self._sweep()
             live = needed()
