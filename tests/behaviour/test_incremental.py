@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headway.core.commands import ResetPlan, SkipArtifacts
+from headway.core.events import ArtifactCompleted
+from headway.core.state import Output
 from headway.engine.recipes.function import Context
+from headway.files.cache import Cache
 from tests.bench import Bench, Recipe, joined
 
 CHAIN = [f"n{number:02}" for number in range(20)]
@@ -379,6 +384,33 @@ def test_what_a_run_makes_it_indexes_itself(bench: Bench, others: bool) -> None:
         assert indexed(bench) == known
         assert len(known["made"]) == 3 * count + 1
         assert len(known["named"]) == (3 + others) * count + 1
+
+
+def test_what_is_heard_while_the_index_is_written_is_not_lost(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads record steps while another one asks."""
+    bench.plan("a -> b -> c")
+    bench.run()
+    precedents = bench.session.judge("plan", functions=bench.functions(), writable=True).judge.precedents
+    precedents.any()
+    tail = [replace(record, prev=bench.events()[-1].hash) for record in bench.events()[-1:]]
+    precedents.hear("plan", tail)
+    made = next(r for r in bench.events() if isinstance(r.event, ArtifactCompleted))
+    event = replace(made.event, outputs=(Output("x", "f" * 64, 1),))
+    late = [replace(made, event=event, prev=tail[-1].hash, hash="late")]
+    other = threading.Thread(target=precedents.hear, args=("plan", late))
+    index = Cache.index
+
+    def slowly(self: Cache, *words: Any, **more: Any) -> None:
+        index(self, *words, **more)
+        if not other.ident:
+            other.start()
+            other.join(0.2)
+
+    monkeypatch.setattr(Cache, "index", slowly)
+    precedents.settle()
+    other.join()
+    precedents.settle()
+    assert ("f" * 64, "plan") in indexed(bench)["named"]
 
 
 def test_whoever_did_not_hear_all_reads_the_ledger(bench: Bench) -> None:

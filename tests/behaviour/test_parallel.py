@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from headway.core.commands import StartArtifacts
+from headway.core.commands import ChangePlan, StartArtifacts
 from headway.core.plan import Profile
 from headway.errors import TryLater
 from tests.bench import Bench, after
@@ -111,6 +111,20 @@ def test_what_others_claim_meanwhile_is_left_to_them(bench: Bench) -> None:
     ran = bench.run()
     assert ran.log == ["made a", "made b"]
     assert (ran.code, ran.result.waiting) == (75, {"c": "claimed by somebody"})
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_others_take_out_of_the_plan_meanwhile_waits_for_nobody(bench: Bench, fails: bool) -> None:
+    """Nor is it blocked by what failed."""
+    bench.plan("a -> b -> c", b={"by_hand": True})
+
+    def remove() -> str:
+        bench.do(ChangePlan(remove=("c",), unfinished=True))
+        return str(1 // (not fails))
+
+    bench.makes("a", remove)
+    result = bench.run().result
+    assert (result.waiting, result.blocked) == (({}, {"b": "a"}) if fails else ({"b": "headway claim b"}, {}))
 
 
 def test_a_dependent_starts_when_its_own_requirements_are_done(bench: Bench) -> None:

@@ -282,7 +282,7 @@ def test_an_error_has_its_parts(run: Run) -> None:
         (["profile", "--max-concurrent-tasks", "3"], ["Showing a profile changes nothing"]),
         (["profile", "set", "--no-parallel", "--at", "1"], ["The past cannot be changed"]),
         (["profile", "set", "--max-concurrent-tasks", "99"], ["1 to 64", "given: 99"]),
-        (["reset"], ["Say what to reset", "headway reset --all --plan-id api"]),
+        (["reset"], ["Say what to reset", " --all --plan-id api for all"]),
         (["plans", "show", "api", "--plan-id", "other"], ["different plans"]),
         (["plans", "show", "../x"], ["cannot name a plan"]),
         (["plans", "new", "nowhere.yaml"], ["There is no file"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import shlex
 from pathlib import Path
@@ -96,10 +98,10 @@ def test_a_preview_names_the_run_that_it_shows(tmp_path: Path, capsys: pytest.Ca
 def test_status_of_a_plan_that_nobody_approved_names_the_approval(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing else helps."""
+    """Nothing else helps. It names the plan itself, and the project as it was named."""
     shop = project(tmp_path, FEED.replace("artifacts:", "approval: required\nartifacts:"))
     shop.run(capsys, "run")
-    assert last(shop.run(capsys, "status").out).endswith("Next: headway approve --plan-id news")
+    assert last(shop.run(capsys, "status").out).endswith(f"Next: headway approve --plan-id news --project {shop.root}")
 
 
 def test_status_of_what_waits_at_a_gate_names_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +118,9 @@ def test_status_of_a_closed_plan_names_what_opens_it(tmp_path: Path, capsys: pyt
     shop = project(tmp_path, FEED)
     shop.run(capsys, "run")
     assert shop.run(capsys, "plans", "close", "news").code == 0
-    assert last(shop.run(capsys, "status").out).endswith("Next: headway reset --all --plan-id news")
+    assert last(shop.run(capsys, "status").out).endswith(
+        f"Next: headway reset --all --plan-id news --project {shop.root}"
+    )
 
 
 def test_status_of_what_somebody_has_to_claim_names_the_claim(
@@ -137,7 +141,9 @@ def test_a_preview_of_what_no_run_can_make_names_what_helps(
     assert last(claimed.run(capsys, *words).out).endswith(f"Next: headway claim feed --project {claimed.root}")
     approval = project(tmp_path / "approval", FEED.replace("artifacts:", "approval: required\nartifacts:"))
     approval.run(capsys, "run")
-    assert last(approval.run(capsys, *words).out).endswith("Next: headway approve --plan-id news")
+    assert last(approval.run(capsys, *words).out).endswith(
+        f"Next: headway approve --plan-id news --project {approval.root}"
+    )
     edited = project(tmp_path / "edit", FEED)
     (edited.root / "feed.txt").write_text("mine")
     said = last(edited.run(capsys, *words).out)
@@ -163,7 +169,9 @@ def test_a_goal_without_a_plan_names_a_command_that_works_here(
     shop = project(tmp_path, FEED)
     told = shop.run(capsys, "run", "Write me a poem").err
     assert "plan file here: headway.yaml" in told
-    assert last(told) == "  next: write it down in a plan file of its own: headway run --plan FILE"
+    assert last(told) == (
+        f"  next: write it down in a plan file of its own: headway run --project {shop.root} --plan FILE"
+    )
     shop.file.unlink()
     assert "headway init" in last(shop.run(capsys, "run", "Write me a poem").err)
 
@@ -200,6 +208,9 @@ def test_a_name_that_begins_with_a_dash_is_no_option_of_the_next_command(
         done = shop.run(capsys, *words)
         assert (done.code, done.err) == (code, "")
         shown = last(done.out)
+    (shop.root / "-p.yaml").write_text(shop.file.read_text())
+    with contextlib.chdir(shop.root):
+        assert " --plan ./-p.yaml " in last(shop.run(capsys, "status", "--plan", "./-p.yaml").out)
     for words in (["run", "--rerun-from", "./-x"], ["claim", "./-x", "--by", "me"], ["why", "./-out"]):
         assert "-x" in shop.run(capsys, *words).out
 
@@ -336,15 +347,16 @@ def test_documents_name_the_plan_that_they_are_about(tmp_path: Path, capsys: pyt
     assert shop.run(capsys, "next", "--plan", file, "--json").json["waiting"]["seen"].endswith(word)
 
 
+@pytest.mark.parametrize("name", ['it\'s, a; "b"', "a,b"])
 def test_a_name_with_quotes_and_commas_in_it_is_still_one_word(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     """The options that name the plan come after it, and not into it."""
     shop, _ = beside(tmp_path)
     file = shop.root / "odd.yaml"
-    file.write_text('goal: Odd\nartifacts: {"it\'s, a; \\"b\\"": {produces: odd.txt}}\n', encoding="utf-8")
+    file.write_text(json.dumps({"goal": "Odd", "artifacts": {name: {"produces": "odd.txt"}}}), encoding="utf-8")
     said = shop.run(capsys, "status", "--plan", str(file), "--json").json["next"]
-    words = ["claim", 'it\'s, a; "b"', "--plan", str(file), "--project", str(shop.root)]
+    words = ["claim", name, "--plan", str(file), "--project", str(shop.root)]
     assert shlex.split(said) == ["headway", *words]
     assert shop.run(capsys, *words).code == 0
 

@@ -7,6 +7,7 @@ reset withdrew is not reused, and what a deleted ledger named is not named any m
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -84,6 +85,8 @@ class Precedents:
         self._ends: dict[str, str] = {}
         """By plan: the hash of the newest event of its ledger that was taken in."""
         self._heard: dict[str, _Gained] = {}
+        self._lock = threading.RLock()
+        """Other threads record steps, and so are heard, while this one learns."""
 
     def look_again(self) -> None:
         """Others may have gone on: their ledgers are read on when they are next asked about."""
@@ -92,7 +95,7 @@ class Precedents:
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
         self._learn()
-        heard = any(digest in gained.named for gained in list(self._heard.values()))  # other threads are heard, too
+        heard = any(digest in gained.named for gained in list(self._heard.values()))
         return heard or digest in self._named or self._cache.is_named(digest)
 
     def any(self) -> bool:
@@ -118,22 +121,24 @@ class Precedents:
 
     def hear(self, plan: str, records: Sequence[ev.Record]) -> None:
         """Take in what was recorded just now, so that the bytes it names count at once."""
-        if self._ends.get(plan) != records[0].prev:  # nobody has asked yet, or others came first: the ledger knows
-            self.look_again()
-            return
-        gained = self._heard.setdefault(plan, _Gained())
-        for record in records:
-            if isinstance(record.event, ev.PlanReset):
+        with self._lock:
+            if self._ends.get(plan) != records[0].prev:  # nobody has asked yet, or others came first: the ledger knows
                 self.look_again()
                 return
-            gained.take(plan, record)
-            self._ends[plan] = record.hash
+            gained = self._heard.setdefault(plan, _Gained())
+            for record in records:
+                if isinstance(record.event, ev.PlanReset):
+                    self.look_again()
+                    return
+                gained.take(plan, record)
+                self._ends[plan] = record.hash
 
     def settle(self) -> None:
         """Keep what was heard for those who come after."""
-        for plan, gained in self._heard.items():
-            self._keep(plan, gained)
-        self._heard = {}
+        with self._lock:
+            for plan, gained in self._heard.items():
+                self._keep(plan, gained)
+            self._heard = {}
 
     def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
         try:
@@ -145,19 +150,20 @@ class Precedents:
     def _learn(self) -> None:
         if self._current:
             return
-        self.settle()
-        self._current = True
-        self._asked, self._keys = 0, None
-        indexed = self._cache.indexed()
-        plans = self._store.ids()
-        for plan in indexed.keys() - set(plans) if self._writable else ():
-            self._cache.forget(plan)
-        for plan in plans:
-            try:
-                self._index(plan, indexed.get(plan))
-            except HeadwayError:
-                continue
-        self._any = self._cache.any_made()
+        with self._lock:
+            self.settle()
+            self._current = True
+            self._asked, self._keys = 0, None
+            indexed = self._cache.indexed()
+            plans = self._store.ids()
+            for plan in indexed.keys() - set(plans) if self._writable else ():
+                self._cache.forget(plan)
+            for plan in plans:
+                try:
+                    self._index(plan, indexed.get(plan))
+                except HeadwayError:
+                    continue
+            self._any = self._cache.any_made()
 
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""

@@ -6,7 +6,7 @@ may come while it is made is counted apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -208,27 +208,10 @@ def foresee(
     state, graph = judged.execution.state, judged.judge.graph
     ordered = _in_order(judged)
     waves = ordered.waves()
-    depth = {a: number for number, wave in enumerate(waves, 1) for a in wave}
     chosen = [a for a in judged.reasons if a in judged.selected and not state.artifacts[a].gathers]
     gathering = dict.fromkeys((a for a in judged.selected if a in graph and graph[a].gathers), FREE)
     estimates = {a: durations.estimate(state.artifacts[a], graph.tier(a)) for a in chosen}
-    items: dict[str, Item] = {}
-    stuck: set[str] = set()
-    stale = (a for a in (*chosen, *gathering) if not judged.reasons[a].fresh)
-    for artifact_id in sorted(stale, key=lambda a: depth.get(a, 0)):
-        spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
-        if _needs_a_word(judged, artifact_id) or not stuck.isdisjoint(spec.requires):
-            stuck.add(artifact_id)
-        if artifact_id in gathering and artifact_id not in state.failed:
-            continue
-        waits = artifact_id in stuck or artifact_id in gathering
-        action = "wait" if waits else _action(judged, artifact_id, reason)
-        estimate = FREE if action in ("restore", "reuse") or action in UNDECIDED else estimates[artifact_id]
-        items[artifact_id] = Item(
-            artifact_id, depth.get(artifact_id, 0), graph.tier(artifact_id), kind_of(spec), action, reason, estimate
-        )
-    numbers = {d: number for number, d in enumerate(sorted({item.wave for item in items.values()}), 1)}
-    items = {a: item._replace(wave=numbers[item.wave]) for a, item in items.items()}
+    items = _items(judged, estimates, gathering, waves)
     limit = state.profile.limit if state.profile is not None else jobs
     at_once = min(jobs, limit)
     mix = {"small": 0, "medium": 0, "large": 0}
@@ -280,6 +263,31 @@ def _stuck(ordered: ArtifactGraph, waves: list[list[str]], items: Mapping[str, I
         if is_stuck or not stuck.isdisjoint(ordered[artifact_id].requires):
             stuck.add(artifact_id)
     return frozenset(stuck)
+
+
+def _items(
+    judged: Judged, estimates: Mapping[str, Estimate], gathering: Mapping[str, Estimate], waves: Sequence[Sequence[str]]
+) -> dict[str, Item]:
+    """What is stale, wave by wave; waves of which nothing is stale are not counted."""
+    state, graph = judged.execution.state, judged.judge.graph
+    depth = {a: number for number, wave in enumerate(waves, 1) for a in wave}
+    items: dict[str, Item] = {}
+    stuck: set[str] = set()
+    stale = (a for a in (*estimates, *gathering) if not judged.reasons[a].fresh)
+    for artifact_id in sorted(stale, key=lambda a: depth.get(a, 0)):
+        spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
+        if _needs_a_word(judged, artifact_id) or not stuck.isdisjoint(spec.requires):
+            stuck.add(artifact_id)
+        if artifact_id in gathering and artifact_id not in state.failed:
+            continue
+        waits = artifact_id in stuck or artifact_id in gathering
+        action = "wait" if waits else _action(judged, artifact_id, reason)
+        estimate = FREE if action in ("restore", "reuse") or action in UNDECIDED else estimates[artifact_id]
+        items[artifact_id] = Item(
+            artifact_id, depth.get(artifact_id, 0), graph.tier(artifact_id), kind_of(spec), action, reason, estimate
+        )
+    numbers = {d: number for number, d in enumerate(sorted({item.wave for item in items.values()}), 1)}
+    return {a: item._replace(wave=numbers[item.wave]) for a, item in items.items()}
 
 
 def _in_order(judged: Judged) -> ArtifactGraph:

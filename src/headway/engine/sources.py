@@ -14,10 +14,7 @@ from typing import Any
 from headway.core.paths import is_glob, is_text
 from headway.core.placeholders import Placeholder, substitute
 from headway.core.plan import ArtifactSpec
-from headway.files.observe import Observer
-
-UNREADABLE = "unreadable"
-"""Stands for the content of a file that cannot be read."""
+from headway.files.observe import UNREADABLE, Observer
 
 _WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
 _ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
@@ -109,9 +106,9 @@ class Sources:
         if known is None:
             try:
                 seen = self._observer.read(path)
-                known = seen.digest[:32] if seen.kind != "special" else f"{UNREADABLE}: it is no file"
+                known = seen.digest[:32] if seen.kind != "special" else f"{UNREADABLE}it is no file"
             except OSError as error:
-                known = f"{UNREADABLE}: {error.strerror}"
+                known = f"{UNREADABLE}{error.strerror}"
             self._digests[path] = known
         return known
 
@@ -138,7 +135,7 @@ class Sources:
             if not is_text(path):
                 return f"The name of its source {path.encode('utf-8', 'backslashreplace').decode()} is not UTF-8"
             if digest.startswith(UNREADABLE):
-                return f"Its source {path} cannot be read ({digest.partition(': ')[2]})"
+                return f"Its source {path} cannot be read ({digest.removeprefix(UNREADABLE)})"
         for pattern in spec.sources:
             if is_glob(pattern):
                 if not self._observer.expand([pattern]):

@@ -81,10 +81,14 @@ class Tally:
 
     def to_make(self) -> dict[str, Reason]:
         """What is to be done, without what only gathers others: nobody makes that."""
-        artifacts = self._record.state.artifacts
         if not self._record.state.settings.pipelines:
             return self.todo
-        return {a: reason for a, reason in self.todo.items() if not artifacts[a].gathers}
+        return {a: reason for a, reason in self.todo.items() if self._is_made(a)}
+
+    def _is_made(self, artifact_id: str) -> bool:
+        """Whether anybody makes it: it does not only gather others, and is still in the plan, whoever changed that."""
+        spec = self._record.state.artifacts.get(artifact_id)
+        return spec is not None and not spec.gathers
 
     def notice(self, artifact_id: str, reason: Reason) -> None:
         """It was thought to be fresh, and what it requires has changed since."""
@@ -152,7 +156,7 @@ class Tally:
         if code:
             self.words.add(code)
         for dependent in self.queue.give_up(artifact_id):
-            if dependent in self.todo and not self._record.state.artifacts[dependent].gathers:
+            if dependent in self.todo and self._is_made(dependent):
                 self.result.waiting.setdefault(dependent, f"waits for {artifact_id}")
 
     def is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:
@@ -169,7 +173,7 @@ class Tally:
 
     def all_use_command_of(self, spec: ArtifactSpec) -> bool:
         """A command that is not there strikes every artifact that is left."""
-        left = [self._record.state.artifacts[a].run for a in self.queue.open if a in self.todo]
+        left = [self._record.state.artifacts[a].run for a in self.queue.open if a in self.todo and self._is_made(a)]
         return bool(left) and all(run.split()[:1] == spec.run.split()[:1] for run in left)
 
     def is_wrong_with_all(self, problem: str) -> bool:
@@ -184,8 +188,8 @@ class Tally:
             self._block(dependent, artifact_id)
 
     def _block(self, artifact_id: str, by: str) -> None:
-        """What only gathers others is nobody's work, so nobody waits for it."""
-        if artifact_id in self.todo and not self._record.state.artifacts[artifact_id].gathers:
+        """What nobody makes, nobody waits for."""
+        if artifact_id in self.todo and self._is_made(artifact_id):
             self.result.blocked.setdefault(artifact_id, by)
 
     def _block_users(self, path: str, by: str) -> None:

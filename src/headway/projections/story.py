@@ -196,8 +196,8 @@ def _recovered(event: ev.LedgerRecovered) -> str:
 
 
 def moment(ts: str) -> str:
-    """A time for people, to the second; recorded times are UTC, and it says so."""
-    if not ts.endswith(("Z", "+00:00")):
+    """A time for people, to the second; recorded times are UTC, and it says so. Anything else stays as it is."""
+    if ts[10:11] != "T" or not ts.endswith(("Z", "+00:00")):
         return ts
     return f"{ts[:10]} {ts[11:19]}Z"
 

@@ -12,7 +12,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Profile
 from headway.core.state import Claim, Completion, Export, Failure, Output, Position, Proposal, Skip, State
 from headway.projections import markdown
 from headway.projections.saved_execution import SavedExecution
-from headway.projections.story import Story, count, seconds, sentence
+from headway.projections.story import Story, count, moment, seconds, sentence
 
 STATE = State(
     plan_id="p",
@@ -163,3 +163,18 @@ def test_durations_are_for_people(ms: int, expected: str) -> None:
 def test_one_is_not_plural() -> None:
     """A number goes with its noun."""
     assert [count(n, "plan") for n in (0, 1, 2)] == ["0 plans", "1 plan", "2 plans"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        ("2026-11-16T14:38:50.123456Z", "2026-11-16 14:38:50Z"),
+        ("2026-11-16T14:38:50+00:00", "2026-11-16 14:38:50Z"),
+        ("2026-11-16T14:38:50+02:00", "2026-11-16T14:38:50+02:00"),
+        ("claimed by BRITZ", "claimed by BRITZ"),
+        ("", ""),
+    ],
+)
+def test_times_for_people_are_to_the_second_and_say_that_they_are_utc(recorded: str, told: str) -> None:
+    """What is no such time stays as it is."""
+    assert moment(recorded) == told

@@ -128,10 +128,10 @@ def person(text: str) -> str:
 
 def same_plan(args: Any) -> str:
     """The options that name the plan and the project of this command, for the next one."""
-    import shlex
+    from headway.core.ids import as_word
 
     given = {f"--{name.replace('_', '-')}": getattr(args, name, None) for name in ("plan", "plan_id", "project")}
-    return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
+    return "".join(f" {name} {as_word(value)}" for name, value in given.items() if value)
 
 
 def add_take(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """Commands that are told, in texts and in documents: each is about the plan that this command is about.
 
-`where`: the options that name it. What names a plan or a project itself, or is about no plan, stays as it is.
+`where`: the options that name it. What names a plan itself is told the project alone; what names a project, or is about
+no plan, stays as it is.
 """
 
 from __future__ import annotations
@@ -9,28 +10,34 @@ import re
 from typing import Any
 
 _VERBS = (
-    "accept|claim|complete|diff|fail|gate|heartbeat|log|next|phases|profile|release|replan|reset|restore|run|show|skip"
-    "|status|sweep|why"
+    "accept|approve|claim|complete|diff|export|fail|gate|heartbeat|learn|log|next|phases|profile|reject|release|replan"
+    "|reset|restore|run|show|skip|status|sweep|why"
 )
 """Those that are about one plan, whichever is named."""
 
 _VERB = re.compile(rf"headway (?:{_VERBS})(?![\w-])")
-_COMMAND = re.compile(rf"""{_VERB.pattern}(?:'[^']*'|"[^"]*"|[^;,'"])*""")
-_NAMED = re.compile(r" --(?:plan|plan-id|project) ")
+_COMMAND = re.compile(rf"""{_VERB.pattern}(?:'[^']*'|"[^"]*"|[;,](?=\S)|[^;,'"])*""")
+_PLAN = re.compile(r" --plan(?:-id)? ")
+_PROJECT = " --project "
 
 
 def about(text: str, where: str) -> str:
     """A text that commands end: the whole of it, a clause before each `;` and `,`, or what follows a colon."""
-    if not where or _NAMED.search(text):
-        return text
-    return _COMMAND.sub(lambda found: f"{found[0]}{where}", text)
+    lacking = _lacking(text, where)
+    return _COMMAND.sub(lambda found: f"{found[0]}{lacking}", text) if lacking else text
 
 
 def within(text: str, where: str) -> str:
     """A sentence with commands in it. Where one ends and the words go on cannot be told, so its verb is added to."""
-    if not where or _NAMED.search(text):
-        return text
-    return _VERB.sub(lambda found: f"{found[0]}{where}", text)
+    lacking = _lacking(text, where)
+    return _VERB.sub(lambda found: f"{found[0]}{lacking}", text) if lacking else text
+
+
+def _lacking(text: str, where: str) -> str:
+    """Of the options, those that a text does not name itself; the project stands last."""
+    if _PROJECT in text:
+        return ""
+    return where[len(where.partition(_PROJECT)[0]) :] if _PLAN.search(text) else where
 
 
 def throughout(document: dict[str, Any], where: str) -> dict[str, Any]:
