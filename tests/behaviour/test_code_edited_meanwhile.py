@@ -111,6 +111,12 @@ class S:
     __slots__ = ('word',)
 SEEN = ['first']
 CACHE = {}
+TABLE = {'a': 1}
+def fill(table, kind):
+    table['b'] = kind.word = 2
+class K:
+    word = 1
+fill(TABLE, K)
 @functools.lru_cache
 def cached(x=1):
     return x
