@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,12 @@ class S:
     __slots__ = ('word',)
 SEEN = ['first']
 CACHE = {}
+TABLE = {'a': 1}
+def fill(table, kind):
+    table['b'] = kind.word = 2
+class K:
+    word = 1
+fill(TABLE, K)
 @functools.lru_cache
 def cached(x=1):
     return x
@@ -154,3 +162,22 @@ def test_a_process_that_stays_runs_the_newest_code_of_a_plan_in_python(
     for made in (["main"], []):
         assert shop.run(capsys, "run", "--plan", str(tmp_path / "plan.py"), "--json").json["made"] == made
     assert (tmp_path / "out.txt").read_text() == "hello"
+
+
+def test_a_module_that_is_edited_within_a_second_is_not_taken_from_what_was_compiled_before(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python itself would: the size is the same, and so is the second."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (project / "plan.py").write_text(
+        "import other\nfrom headway import Plan\nplan = Plan('Live', id='live')\n"
+        "plan.add('main', make=lambda: other.up('Hello'), produces='out.txt')\n"
+    )
+    second = time.time_ns() // 10**9 * 10**9
+    for tenth, case in ((1, "upper"), (3, "lower")):
+        (project / "other.py").write_text(HELPER.replace("upper", case))
+        os.utime(project / "other.py", ns=(second, second + tenth * 10**8))
+        start(project, *RUN, "--plan", "plan.py")
+        (compiled,) = (project / "__pycache__").glob("other.*.pyc")
+        os.utime(compiled, ns=(second, second + (tenth + 1) * 10**8))
+    assert (project / "out.txt").read_text() == "hello"

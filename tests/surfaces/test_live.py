@@ -359,6 +359,18 @@ def test_a_second_run_of_the_same_view_begins_anew() -> None:
         assert drawn.wait(30)
 
 
+def test_where_no_thread_may_begin_the_lines_go_without_a_heart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system sets a limit, and what artifacts are made in comes first."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    heart = Heart(print, 0.0)
+    heart.start()
+    heart.stop()
+
+
 def test_a_log_is_told_again_in_a_second_run() -> None:
     """What beats can be stopped and started."""
     beaten = threading.Event()

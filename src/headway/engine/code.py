@@ -54,7 +54,7 @@ class Module:
         functions = {n.name: n for n in body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
         changes = _changes_by(functions)
         for node in body:
-            called, given = _called_at_the_top(node)
+            called, given = called_at_the_top(node)
             changed = {name for function in called for name in changes.get(function, ())}
             changed |= {name for name in given if name in self.names and name not in functions}
             changed |= {base for base in _extended(node) if base in functions or self._is_made_here(base)}
@@ -431,7 +431,7 @@ def _changed_inside(function: Function) -> set[str]:
     return (changed - given - stored) | (shared & (stored | changed))
 
 
-def _called_at_the_top(node: ast.stmt) -> tuple[set[str], set[str]]:
+def called_at_the_top(node: ast.stmt) -> tuple[set[str], set[str]]:
     """The functions that a statement of a module calls when it is imported, and the names that it gives to a call."""
     called, given, waiting = set[str](), set[str](), list[ast.AST]([node])
     while waiting:

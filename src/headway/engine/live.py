@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
-from headway.engine.code import Code, changed_in, digest_of, is_defined_once, looked_up, registers
+from headway.engine.code import Code, called_at_the_top, changed_in, digest_of, is_defined_once, looked_up, registers
 from headway.engine.loaded import Note, confirm, notes, times_of, was_touched
 from headway.errors import UsageError
 
@@ -349,7 +349,7 @@ def _plain_values(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, str]
     stored = Counter(
         n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     )
-    stored.update(name for statement in body for name in changed_in(statement))
+    stored.update(name for statement in body for name in (*changed_in(statement), *called_at_the_top(statement)[1]))
     stored.update(s.name for s in body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)))
     for node in body:
         if isinstance(node, ast.ClassDef) and stored[node.name] == 1 and not node.decorator_list:

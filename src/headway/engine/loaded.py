@@ -12,9 +12,10 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import invalidate_caches
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import cache_from_source
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -49,9 +50,18 @@ _notes: dict[str, Note] = {}
 def note(name: str, path: str, by: object = None) -> None:
     """A file is going to be loaded."""
     try:
+        _forget_compiled(path)
         _notes[name] = _noted(os.path.realpath(path), by, sure=True)
     except OSError:
         _notes.pop(name, None)
+
+
+def _forget_compiled(path: str) -> None:
+    """Python tells by whole seconds whether a compiled file is of this source: one that is older may hide an edit."""
+    with suppress(OSError, NotImplementedError):
+        compiled = cache_from_source(path)
+        if os.stat(compiled).st_mtime_ns < os.stat(path).st_mtime_ns:
+            os.unlink(compiled)
 
 
 def _noted(path: str, by: object, *, sure: bool) -> Note:

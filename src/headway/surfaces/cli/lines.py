@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Self
 
@@ -98,8 +99,10 @@ class Heart:
         self.stop()
         self._stopped.clear()
         self._last = time.monotonic()
-        self._thread = threading.Thread(target=self._live, name="headway-heart", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._live, name="headway-heart", daemon=True)
+        with suppress(RuntimeError):  # the system allows no more threads: the lines themselves need none
+            thread.start()
+            self._thread = thread
 
     def rest(self) -> None:
         """Something was said just now."""

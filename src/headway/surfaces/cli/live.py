@@ -20,6 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
@@ -140,8 +141,10 @@ class View:
         self._lines.begun(result, stale, jobs)
         if stale:
             self._redirect()
-            self._thread = threading.Thread(target=self._draw, name="headway-view", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._draw, name="headway-view", daemon=True)
+            with suppress(RuntimeError):  # the system allows no more threads: the lines that stay need none
+                thread.start()
+                self._thread = thread
 
     def started(self, artifact_id: str, reason: Reason) -> None:
         self._running[artifact_id] = Running(time.monotonic())
