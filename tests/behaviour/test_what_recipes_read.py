@@ -158,6 +158,30 @@ def test_a_folder_is_written_the_same_as_output_and_as_input() -> None:
     assert plan.run()["all"].text().split() == [*"123456", *"12"]
 
 
+def test_whoever_reads_what_the_plan_makes_without_waiting_for_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """By its path, while it is about to be made; not by a pattern, nor where others that it requires come after it."""
+    plan = (
+        "id: p\ngoal: g\nartifacts:\n"
+        "  last: {sources: [u], REQUIRES produces: v, run: 'cat u > {output}'}\n"
+        "  between: {requires: [first], run: 'echo'}\n"
+        "  first: {sources: [x], produces: u, run: 'cat x > {output}'}\n"
+    )
+    Path("x").write_text("1")
+    Path("headway.yaml").write_text(plan.replace("REQUIRES ", ""))
+    told = "last reads u and does not wait for first, which makes it: requires: [first] would.\n"
+    assert main(["run"]) == 1
+    said = capsys.readouterr()
+    assert told in said.err
+    assert "Its source u does not exist, and it does not require what makes it" in said.out
+    assert main(["run"]) == 0
+    assert capsys.readouterr().err == "", "nothing is made that it would have to wait for"
+    for changed in (plan.replace("REQUIRES", "requires: [between],"), plan.replace("[u], REQUIRES", "['[u]'],")):
+        Path("headway.yaml").write_text(changed)
+        Path("x").write_text(changed)
+        main(["run"])
+        assert capsys.readouterr().err == ""
+
+
 def test_a_step_gives_the_same_before_a_crash_and_after_it() -> None:
     """Bytes stay bytes; anything else is what its JSON form is, the first time, too."""
     seen: list[Any] = []

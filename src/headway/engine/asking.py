@@ -6,15 +6,21 @@ model planned and nobody has run yet. What commands and functions cost is never 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Literal, NamedTuple
 
+from headway.core.graph import ArtifactGraph
+from headway.core.paths import is_glob
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 
 OLD = timedelta(hours=24)
 """A plan that a model made is worth a second look after this long."""
+
+FEW = 100
+"""Of so many it is found out whether they wait by way of others."""
 
 Kind = Literal["command", "function", "agent", "hand"]
 
@@ -61,6 +67,20 @@ def warn_of_age(state: State, now: datetime) -> str:
         return ""
     hours = int((now - planned).total_seconds() // 3600)
     return f"{state.settings.planned_by} made this plan {hours} h ago; it may not fit any more"
+
+
+def warn_of_order(graph: ArtifactGraph, making: Collection[str], in_turn: Container[str]) -> str:
+    """That something reads by its path what is about to be made, and does not wait for it. `in_turn`: paths that are
+    changed in place, whose readers have their turn. Patterns say what they may find, and are not asked about."""
+    readers = ((a, path) for a, spec in graph.artifacts.items() if spec.sources for path in spec.sources)
+    named = [(a, path.rstrip("/")) for a, path in readers if not is_glob(path) and path not in in_turn]
+    makers = {path.rstrip("/"): a for a in making for path in graph[a].produces} if named else {}
+    found = ((a, path, makers[path]) for a, path in named if path in makers)
+    apart = ((a, path, maker) for a, path, maker in found if maker != a and maker not in graph[a].requires)
+    for a, path, maker in islice(apart, FEW):
+        if maker not in graph.below([a]):
+            return f"{a} reads {path} and does not wait for {maker}, which makes it: requires: [{maker}] would"
+    return ""
 
 
 def clock() -> datetime:

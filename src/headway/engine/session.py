@@ -20,7 +20,7 @@ from headway.core.pipelines import strangers
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
-from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
+from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age, warn_of_order
 from headway.engine.code import function_of, is_live
 from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.ending import left_by_units
@@ -310,6 +310,9 @@ class Session:
             refused = self._ask(judged, call)
             if refused is not None:
                 return refused
+            making = [a for a, reason in judged.reasons.items() if not reason.fresh and a in judged.selected]
+            if warning := warn_of_order(judged.judge.graph, making, judged.judge.shared.chains):
+                call.warn(warning)
             scheduler_lock.take(lock, plan_id)
         try:
             with calmly():

@@ -141,7 +141,8 @@ class Sources:
                 if not self._observer.expand([pattern]):
                     return f"No file matches its source {pattern}"
             elif not digests.get(pattern.rstrip("/")):
-                return f"Its source {pattern} does not exist"
+                made = ", and it does not require what makes it" if self.makes(pattern.rstrip("/")) else ""
+                return f"Its source {pattern} does not exist{made}"
         return ""
 
     def absent_words(self) -> list[str]:
