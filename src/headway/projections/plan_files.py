@@ -104,8 +104,8 @@ class PlanFiles:
     def _remove_leftovers(self) -> None:
         """Remove what killed writers left half-written an hour ago or longer: copies of what is derived anyway."""
         for folder in {os.path.dirname(self.path(kind)) for kind in ALL}:
-            with suppress(OSError):
-                for entry in os.scandir(folder):
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
                     if LEFTOVER.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > LEFTOVER_AGE:
                         self._disk.remove(entry.path)
 

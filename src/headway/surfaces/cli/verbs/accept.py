@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     plan_id = work.take_in(meant, take=args.take or "")
     accepted = work.accept(plan_id, args.artifacts, everything=args.all, reason=args.reason)
     screen.answer({"plan_id": plan_id, "accepted": accepted})

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     life, plan_id = Life(work, by=args.by), work.take_in(meant, take=args.take or "")
     if args.artifact is None:
         claimed = life.claim_next(meant._replace(plan_id=plan_id, plan=None), agent=args.agent, lease=args.lease)

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     text = read_given(args.file) if args.file else args.text.encode() if args.text is not None else None
     done = Life(work, by=args.by).complete(meant.plan_id, args.artifact, token=args.token, text=text, note=args.note)
     screen.answer({"plan_id": meant.plan_id, **done.to_dict()})

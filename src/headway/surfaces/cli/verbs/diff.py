@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     found = Reading(work).diff(meant, args.artifact, at=args.at, to=args.to)
     screen.answer({"plan_id": meant.plan_id, **found.to_dict()})
     now = f"event {found.to}" if found.to else "what is on disk"

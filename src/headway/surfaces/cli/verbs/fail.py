@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     Life(work, by=args.by).fail(meant.plan_id, args.artifact, token=args.token, error=args.error)
     screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact, "error": args.error})
     screen.say(f"{args.artifact} failed: {args.error}. Next: headway claim {as_word(args.artifact)} tries again")

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     life = Life(work, by=args.by or ("cli" if args.run else ""))
     if args.at is not None and args.gate is not None:
         raise UsageError(

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work = Work(project_of(args))
+    work = Work(project_of(args, screen))
     left = work.left_files(plan_of(args, work.project) if args.plan or args.plan_id else "")
     if args.outputs and not args.dry_run:
         work.remove_left_files(left)

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     life = Life(work, by=args.by)
     until = life.heartbeat(meant.plan_id, args.artifact, token=args.token, lease=args.lease, note=args.note)
     screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact, "until": until})

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     found = Life(work, by="cli").next(meant, agent=args.agent, at=args.at, take=args.take or "")
     screen.answer(throughout(found.to_dict(), same_plan(args)))
     for offer in found.offers:

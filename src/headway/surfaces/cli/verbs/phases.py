@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    project = project_of(args)
+    project = project_of(args, screen)
     document = Work(project).phases(plan_of(args, project), args.unit, at=args.at)
     screen.answer(document)
     screen.say(screen.style(f"{args.unit} of plan {document['plan_id']}", "bold"))

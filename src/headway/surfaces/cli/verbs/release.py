@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     Life(work, by=args.by).release(meant.plan_id, args.artifact, token=args.token, reason=args.reason)
     screen.answer({"plan_id": meant.plan_id, "artifact": args.artifact})
     screen.say(f"{args.artifact} is free again.")

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     plan_id = work.take_in(meant, take=args.take or "")
     restored = work.restore(plan_id, args.artifact, at=args.at, reason=args.reason)
     screen.answer({"plan_id": plan_id, **restored})

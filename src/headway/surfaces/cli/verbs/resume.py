@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    project = project_of(args)
+    project = project_of(args, screen)
     if args.checkpoint:
         args.plan_id = project.import_plan(args.checkpoint, plan_id=args.plan_id).execution.plan_id
     elif args.plan is None and args.plan_id is None:

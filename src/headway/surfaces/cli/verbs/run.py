@@ -102,7 +102,7 @@ def run(args: Any, screen: Screen) -> int:
     if plan is not None and (known := plan.at_rest(os.environ)) is not None:
         return _say(*known, screen)
     with still():
-        work, meant = work_of(args, project_of(args), plan)
+        work, meant = work_of(args, project_of(args, screen), plan)
     variables = _variables(args.set)
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     found = Reading(work).show(meant, args.artifact, at=args.at)
     screen.answer({"plan_id": meant.plan_id, **found.to_dict()})
     if screen.as_json:

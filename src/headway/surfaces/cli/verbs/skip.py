@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     skipped = Life(work, by=args.by).skip(work.take_in(meant, take=args.take or ""), args.artifacts, reason=args.reason)
     screen.answer({"plan_id": meant.plan_id, "skipped": skipped})
     screen.say(f"Skipped {', '.join(skipped[:8])}. Next: headway run")

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     document = throughout(work.status(meant, at=args.at, take=args.take or ""), same_plan(args))
     screen.answer(document)
     artifacts = document["artifacts"]

@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     swept = Life(work, by=args.by).sweep(meant.plan_id)
     screen.answer({"plan_id": meant.plan_id, "swept": swept})
     screen.say(f"Free again: {', '.join(swept)}" if swept else "Every claim is held by somebody.")

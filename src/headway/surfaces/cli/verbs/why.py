@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: Any, screen: Screen) -> int:
-    work, meant = work_of(args, project_of(args))
+    work, meant = work_of(args, project_of(args, screen))
     take = args.take or ""
     found: dict[str, Any] = {}
     if args.artifact is not None:
