@@ -34,6 +34,7 @@ from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
 from headway.given import (
     Paths,
+    Templates,
     bytes_of,
     converted,
     encodable,
@@ -42,6 +43,8 @@ from headway.given import (
     paths_of,
     retry_of,
     roles_of,
+    said_of,
+    units_of,
     with_values,
 )
 from headway.version import VERSION
@@ -56,7 +59,6 @@ if TYPE_CHECKING:  # what is imported where something is done: often there is no
     Check = Callable[[PlanSpec], list[Problem]]
 
 F = TypeVar("F", bound=Callable[..., Any])
-LISTS = ("requires", "inputs", "sources", "requires_outputs", "repeat", "env", "acceptance", "files", "tags")
 ANOTHER = "give it another {}; in a notebook, execute the cell of its Plan again"
 PROGRAM = "python"
 """What proposes a plan that a program has built and runs itself."""
@@ -74,7 +76,7 @@ class Plan:
         *,
         id: str = "",
         vars: Mapping[str, Any] | None = None,
-        env: Iterable[str] = (),
+        env: str | Iterable[str] = (),
         jobs: int | None = None,
         retry: Retry | int | None = None,
         timeout: float | None = None,
@@ -86,13 +88,15 @@ class Plan:
         store_up_to: int | str | None = None,
         project: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
+        **keys: Any,
     ) -> None:
+        """A plan; `keys` are those of a plan file: `approval`, `notify`, `agents`, `metadata` and the rest."""
         self.goal = goal
         self.id = id
         self.vars = dict(vars or {})
         self.profile = profile
-        self._settings = {
-            "env": tuple(env),
+        settings = {
+            "env": env if isinstance(env, str) else tuple(env),
             "jobs": jobs,
             "timeout": timeout,
             "on_edit": on_edit,
@@ -101,7 +105,10 @@ class Plan:
             "planned_by": planned_by,
             "confirm_above": confirm_above,
             "store_up_to": bytes_of(store_up_to),
+            **keys,
         }
+        self._settings = said_of("plan", id or goal, settings)
+        converted("plan", id or goal, self._settings, Settings)  # so that it is refused where it was written
         self._artifacts: dict[str, ArtifactSpec] = {}
         self._pipelines: dict[str, PipelineBuilder] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -132,7 +139,7 @@ class Plan:
         produces: Paths = (),
         modifies: Paths = (),
         sources: Paths = (),
-        templates: str | Mapping[str, str] | None = None,
+        templates: Templates = None,
         retry: Retry | int | None = None,
         **keys: Any,
     ) -> str:
@@ -165,7 +172,7 @@ class Plan:
         if retry is not None:
             given["retry"] = retry_of(retry)
         if keys:
-            given |= {key: tuple(v) if isinstance(v, list) else v for key, v in keys.items()}
+            given |= said_of("artifact", id, keys)
         self._artifacts[id] = converted("artifact", id, given, ArtifactSpec)
         if function is not None:
             self._functions[id] = function
@@ -175,22 +182,22 @@ class Plan:
         self,
         name: str,
         *,
-        units: Iterable[str] | Mapping[str, Any],
+        units: str | Iterable[str] | Mapping[str, Any],
         order: Any = "independent",
-        state: str = "",
-        templates: str | Mapping[str, str] | None = None,
-        overrides: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
+        state: str | os.PathLike[str] = "",
+        templates: Templates = None,
+        overrides: Mapping[str, Mapping[str, Templates]] | None = None,
     ) -> PipelineBuilder:
         """Add a chain of phases that units go through: names, `{"files": …}` or `{"from": …, "items": …}`."""
         if name in self._pipelines:
             raise UsageError(f"Pipeline {name} is there already", hint=ANOTHER.format("name"), code="plan.duplicate")
         given = {
             "name": name,
-            "units": dict(units) if isinstance(units, Mapping) else {"names": list(units)},
+            "units": units_of(units),
             "order": order,
-            "state": normalise(state) if state else "",
+            "state": normalise(os.fspath(state)) if state else "",
             "templates": roles_of(templates),
-            "overrides": {u: {p: dict(r) for p, r in phases.items()} for u, phases in (overrides or {}).items()},
+            "overrides": {u: {p: roles_of(r) for p, r in phases.items()} for u, phases in (overrides or {}).items()},
         }
         self._pipelines[name] = PipelineBuilder(self, converted("pipeline", name, given, Pipeline))
         return self._pipelines[name]
@@ -199,14 +206,15 @@ class Plan:
     def spec(self) -> PlanSpec:
         """What has been built so far."""
         built = tuple(builder.built for builder in self._pipelines.values())
-        settings = Settings(vars=self.vars, pipelines=built, **self._settings)
-        return PlanSpec(
-            goal=self.goal,
-            id=self.id,
-            settings=settings,
-            profile=self.profile,
-            artifacts=tuple(self._artifacts.values()),
-        )
+        said = said_of("plan", self.id or self.goal, {"vars": self.vars})
+        given = {
+            "goal": self.goal,
+            "id": self.id,
+            "settings": {**self._settings, **said, "pipelines": built},
+            "profile": self.profile,
+            "artifacts": tuple(self._artifacts.values()),
+        }
+        return converted("plan", self.id or self.goal, given, PlanSpec)
 
     # Running.
 
@@ -434,7 +442,7 @@ class PipelineBuilder:
         *,
         make: Callable[..., Any] | str = "",
         args: Mapping[str, Any] | None = None,
-        templates: str | Mapping[str, str] | None = None,
+        templates: Templates = None,
         retry: Retry | int | None = None,
         **keys: Any,
     ) -> str:
@@ -451,8 +459,12 @@ class PipelineBuilder:
             "args": encodable(place, args or {}),
             "templates": roles_of(templates),
             "retry": retry_of(retry),
-            **{key: [value] if key in LISTS and isinstance(value, str) else value for key, value in keys.items()},
+            **said_of("phase", place, keys),
         }
+        if isinstance(given.get("outputs"), Mapping):
+            given["outputs"] = {name: os.fspath(path) for name, path in given["outputs"].items()}
+        if isinstance(given.get("requires"), tuple):
+            given["requires"] = tuple(sorted(set(given["requires"])))
         self._phases[id] = converted("phase", place, given, Phase)
         return id
 

@@ -137,6 +137,8 @@ def _advice(state: State, found: Next, own: Own) -> str:
         return "claim what failed to try again, or replan"
     if found.edits:
         return f"claim {next(iter(found.edits))}, then complete it, if what stands at its path is it"
+    if found.follows:
+        return "run: what comes next follows from what was made"
     if own.ids:
         return f"complete {own.ids[0]} with its token, if the claim is yours; else wait"
     if found.waiting:

@@ -10,16 +10,74 @@ from typing import Any, TypeVar
 import msgspec
 
 from headway.core.paths import normalise
-from headway.core.plan import ArtifactSpec, Phase, Pipeline, Retry
+from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Retry, Settings
 from headway.errors import UsageError
 
-V = TypeVar("V", ArtifactSpec, Phase, Pipeline)
+V = TypeVar("V", ArtifactSpec, Phase, Pipeline, PlanSpec, Settings)
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+Templates = str | os.PathLike[str] | Mapping[str, str] | None
+LISTS = frozenset({"requires", "inputs", "sources", "requires_outputs", "repeat", "env", "acceptance", "files", "tags"})
+LISTS |= {"constraints", "informed_by", "notify"}
+_EXPANDED = frozenset(
+    ("optional", "reads", "after", "pipeline", "unit", "phase", "iteration", "file", "item", "gathers")
+)
+STRANGE: Mapping[str, frozenset[str]] = {
+    "artifact": _EXPANDED | {"outputs"},
+    "phase": _EXPANDED | {"produces", "modifies"},
+    "plan": frozenset({"pipelines"}),
+}
+"""Names of what is no key there: what units expand to has them, or the other of the two."""
 
 
-def roles_of(given: str | Mapping[str, str] | None) -> dict[str, str]:
+def roles_of(given: Templates) -> dict[str, str]:
     """Templates by what they are for; one alone is that of the phase."""
-    return {"phase": given} if isinstance(given, str) else dict(given or {})
+    if isinstance(given, (str, os.PathLike)):
+        return {"phase": os.fspath(given)}
+    return {role: os.fspath(path) for role, path in (given or {}).items()}
+
+
+def said_of(what: str, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys as a plan file may give them, too: one text for a list, a number for a version, gates by name."""
+    if not STRANGE[what].isdisjoint(keys):
+        raise UsageError(
+            f"{what.capitalize()} {name} has keys that are none of its own",
+            facts={"keys": ", ".join(key for key in keys if key in STRANGE[what])},
+            hint="artifacts have produces and modifies, phases have outputs, and plan.pipeline adds phases",
+            code="plan.key",
+        )
+    found: dict[str, Any] = {}
+    for key, value in keys.items():
+        if isinstance(value, str):
+            found[key] = (value,) if key in LISTS else value
+        elif key == "version" and isinstance(value, (int, float)):
+            found[key] = str(value)
+        elif key == "gates" and isinstance(value, Mapping):
+            found[key] = [_gate(gate, said) for gate, said in value.items()]
+        elif key in ("metadata", "vars") and not is_plain(value):
+            raise UsageError(
+                f"{what.capitalize()} {name} has values in {key} that JSON has no form for",
+                hint="give texts, finite numbers, lists and mappings by name",
+                code="plan.value",
+            )
+        else:
+            found[key] = tuple(value) if isinstance(value, list) else value
+    return found
+
+
+def _gate(name: str, said: Any) -> Any:
+    """A gate under its name; one with a command is a check."""
+    if said is not None and not isinstance(said, Mapping):
+        return said
+    said = dict(said or {})
+    by = {"by": (said["by"],)} if isinstance(said.get("by"), str) else {}
+    return {"name": name, "kind": "check" if said.get("run") else "review", **said, **by}
+
+
+def units_of(given: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Units by name, one or several, or where they come from."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    return {"names": [given] if isinstance(given, str) else list(given)}
 
 
 def converted(what: str, name: str, given: Mapping[str, Any], kind: type[V]) -> V:

@@ -182,6 +182,13 @@ class Life:
                 hint="headway run; or name the artifact, to make it by hand",
                 code="next.run",
             )
+        if found.follows:
+            raise TryLater(
+                f"What is next of plan {meant.plan_id} follows from what was made: a run sees to it",
+                facts={"next": ", ".join(found.follows[:10])},
+                hint="headway run",
+                code="next.run",
+            )
         raise TryLater(
             f"Nothing of plan {meant.plan_id} can be claimed now",
             facts={"it is": found.status, "done": f"{found.done} of {found.total}"},
@@ -480,7 +487,9 @@ class Life:
         outputs = judged.judge.outputs
         if not spec.produces and not spec.modifies:
             return (outputs.keep_text(text or b""),)
-        absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._project.root, p))]
+        paths = (*spec.produces, *spec.modifies)
+        wanted = [path for path in paths if path not in spec.optional]
+        absent = [path for path in wanted if not os.path.lexists(os.path.join(self._project.root, path))]
         if absent:
             raise UsageError(
                 f"Artifact {spec.id} is not all there",
@@ -488,7 +497,7 @@ class Life:
                 hint=f"write it, then headway complete {as_word(spec.id)}{self._as_me}",
                 code="output.missing",
             )
-        return outputs.capture((*spec.produces, *spec.modifies))
+        return outputs.capture(paths)
 
     def _workshop(self, judged: Judged, spec: ArtifactSpec) -> tuple[Workshop, Job]:
         state, root = judged.execution.state, self._project.root

@@ -5,7 +5,7 @@ An offer names the completion that it comes after: whoever takes it up later can
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from headway.core.freshness import EDITS, Reason
@@ -71,6 +71,8 @@ class Next(NamedTuple):
     """The plan that all of this is said of."""
     edits: Mapping[str, Reason] = {}
     """Of what waits, that for which somebody else's bytes stand at its path."""
+    follows: Sequence[str] = ()
+    """Of what waits, that which stands for others that are all there: nobody has to make it, and a run sees to it."""
 
     def helps(self, artifact_id: str) -> str:
         """The verb for what failed: a run makes it again, or somebody does; of what stands for others, `why` tells."""
@@ -111,6 +113,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
     blocked: dict[str, str] = {}
     failed: dict[str, str] = {}
     edits: dict[str, Reason] = {}
+    follows: list[str] = []
     moment = now()
     for artifact_id, spec in state.artifacts.items():
         reason = reasons[artifact_id]
@@ -138,6 +141,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
         elif late := late_requirements(judged, artifact_id):
             waiting[artifact_id] = f"waits for {late[0]}"
         elif spec.gathers:
+            follows.append(artifact_id)
             waiting[artifact_id] = "follows from what it stands for: headway run"
         elif not agent or spec.agent in ("", agent):
             offers.append(
@@ -147,7 +151,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             waiting[artifact_id] = f"is for {spec.agent}"
     done = sum(reason.fresh for reason in reasons.values())
     offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
-    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution, edits)
+    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution, edits, follows)
 
 
 def _failed_roots(judged: Judged) -> dict[str, str]:

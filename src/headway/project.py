@@ -24,6 +24,7 @@ from headway.core.commands import (
     ReleaseArtifacts,
     ResetPlan,
     SetProfile,
+    SweepClaims,
     TakeProposal,
 )
 from headway.core.decide import Rejection, decide
@@ -256,7 +257,7 @@ class Project:
             command = msgspec.structs.replace(command, drop=tuple(drop))
         self.blobs.put(msgspec.json.encode(command.plan))
         with folder.writing(show=show) as writer:
-            self._release_dead(folder, writer)
+            self._release_over(folder, writer)
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if existing else "created", records, list(problems))
@@ -546,7 +547,7 @@ class Project:
     def _execute(self, plan_id: str, *commands: Command) -> SavedExecution:
         folder = self.folder(plan_id)
         with folder.writing() as writer:
-            self._release_dead(folder, writer)
+            self._release_over(folder, writer)
             for command in commands:
                 writer.execute(command, by=self.by)
             return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
@@ -559,10 +560,20 @@ class Project:
             gone = [ReleaseArtifacts(ids=(a,), reason=DEAD, token=state.claims[a].seq) for a in dead]
             writer.execute_all(gone, by=self.by)
 
+    def _release_over(self, folder: PlanFolder, writer: Writer) -> None:
+        """As above, and claims whose lease ran out: whoever changes the plan need not wait for their holders."""
+        self._release_dead(folder, writer)
+        if writer.state is not None and writer.state.claims:
+            writer.execute(SweepClaims(now=now()), by=self.by)
+
     def _without_dead(self, folder: PlanFolder, found: SavedExecution | None) -> SavedExecution | None:
-        """A plan as it is once the claims of a dead run are given back. Writes nothing."""
-        dead = folder.dead_claims(found.state) if found is not None else ()
-        if not dead or found is None:
+        """A plan as it is once claims of a dead run, or whose lease ran out, are given back. Writes nothing."""
+        if found is None or not found.state.claims:
+            return found
+        moment = now()
+        over = (a for a, claim in found.state.claims.items() if claim.lease and claim.lease < moment)
+        dead = tuple(dict.fromkeys((*folder.dead_claims(found.state), *over)))
+        if not dead:
             return found
         event = ArtifactReleased(ids=dead, reason=DEAD)
         seq, hash_ = found.position

@@ -421,6 +421,7 @@ class Work:
                 code="blob.missing",
             )
         with self.project.folder(plan_id).writing() as writer:
+            outputs.sweep(o.path for o in earlier.outputs if o.path)
             kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
             unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
             if unnamed:

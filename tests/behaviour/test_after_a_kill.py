@@ -227,3 +227,46 @@ def test_what_stands_where_it_was_writing_is_kept_and_the_run_says_so(killed: Pa
     assert "What stood at slow.txt is kept: headway restore slow" in done.stdout
     assert headway("restore", "slow").returncode == 0
     assert (killed / "slow.txt").read_text() == "MINE"
+
+
+@pytest.fixture
+def half_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in which a run was killed while it put the files of a folder back; the process that it was."""
+    monkeypatch.chdir(tmp_path)
+    command = "for i in 1 2 3; do echo $i > {output}$i; done"
+    plan = f"id: p\ngoal: Put back\nartifacts:\n  parts: {{produces: parts/, run: '{command}'}}\n"
+    (tmp_path / "headway.yaml").write_text(plan)
+    assert headway("run").returncode == 0
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for name in ("2", "3"):
+        (tmp_path / "parts" / name).unlink()
+    left = tmp_path / "parts" / f"2.{gone.pid}.01234567.tmp"
+    left.write_text("")
+    return left
+
+
+def test_what_it_left_in_a_folder_that_it_was_putting_back_is_no_edit(half_back: Path) -> None:
+    """Half of a file under a name of ours: the folder lacks files, and the next run puts them back."""
+    ran = headway("run")
+    assert (ran.returncode, ran.stdout.split()[:2]) == (0, ["restored", "parts"])
+    assert sorted(path.name for path in half_back.parent.iterdir()) == ["1", "2", "3"]
+
+
+def test_a_file_beside_it_that_nobody_was_putting_back_is_an_edit(half_back: Path) -> None:
+    """A name that looks like ours, for a file that was never there, or of a process that lives: somebody wrote it."""
+    half_back.rename(half_back.parent / half_back.name.replace("2.", "notes.", 1))
+    assert headway("run").returncode == 3
+
+
+def test_restoring_again_takes_away_what_it_left(half_back: Path) -> None:
+    """`restore` was killed before its file was in place."""
+    Path("headway.yaml").write_text(
+        "id: p\ngoal: Put back\nartifacts:\n  a: {produces: out.txt, run: 'echo 1 > {output}'}\n"
+    )
+    headway("run")
+    Path("headway.yaml").write_text(Path("headway.yaml").read_text().replace("echo 1", "echo 2"))
+    headway("run")
+    left = half_back.rename(half_back.name.replace("2.", "out.txt.", 1))
+    assert headway("restore", "a").returncode == 0
+    assert (Path("out.txt").read_text(), left.exists()) == ("1\n", False)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,25 @@ def test_a_stale_look_at_a_dead_run_takes_nothing_from_whoever_claimed_it_since(
         project.execute("p", RecordLearning(text="late"), by="bob", writer=behind)
     assert (crew.state.claims["a"].by, crew.state.claims["a"].seq) == ("ann", token)
     assert crew.events().count("artifact_released") == 1
+
+
+def test_a_claim_whose_lease_ran_out_holds_up_neither_a_reset_nor_a_changed_plan_file(tmp_path: Path) -> None:
+    """Its holder may be gone for good. While the lease lasts, the refusal says who can give it back, and how."""
+    plan = "id: p\ngoal: Lease it\nartifacts:\n  a: {produces: a.txt}\n"
+    crew = Crew(tmp_path / "project", plan)
+    crew.life("ann").claim("p", "a")
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: crew.work.reset("p", ["a"]),
+        lambda: crew.propose(plan.replace("a.txt", "b.txt")),
+    )
+    for change in changes:
+        with pytest.raises(HeadwayError, match="being made now") as refused:
+            change()
+        assert "headway release a --by ann" in refused.value.hint
+    crew.life("ann").release("p", "a", reason="later")
+    for change in changes:
+        crew.life("ann").claim("p", "a", lease=0.001)
+        time.sleep(0.01)
+        change()
+        assert not crew.state.claims
+    assert crew.state.artifacts["a"].produces == ("b.txt",)

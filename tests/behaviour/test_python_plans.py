@@ -18,6 +18,7 @@ import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
 from headway.errors import PlanInvalid, UsageError
+from headway.files.planfile import parse_plan
 from tests.workshop import Workshop
 
 
@@ -645,3 +646,94 @@ def test_a_result_lists_what_every_artifact_came_to() -> None:
     plan.add("b", make=lambda: "22", produces="out/b.txt")
     for _ in range(3):
         assert {name: [o.size for o in outputs] for name, outputs in plan.run().outputs.items()} == {"a": [1], "b": [2]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"on_edit": "sometimes"}, {"prompt_changes": "never"}, {"planned_by": 3}, {"jobs": "2"}, {"approval": "yes"}],
+)
+def test_what_a_plan_says_of_itself_is_refused_before_it_is_written(wrong: dict[str, Any]) -> None:
+    """A ledger that holds it could never be read again."""
+    with pytest.raises(UsageError, match="Plan p cannot be read"):
+        Plan("Say something wrong", id="p", **wrong)
+    plan = Plan("Say it right", id="p")
+    plan.add("a", make=lambda: "made")
+    assert plan.run().made == ["a"]
+
+
+@pytest.mark.parametrize("name", ["goal", "id"])
+def test_a_plan_without_words_is_refused(name: str) -> None:
+    """None is no goal and no id."""
+    plan = Plan(**({"goal": "Have a name", "id": "p"} | {name: None}))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=rf"at `\$\.{name}`"):
+        plan.run()
+    assert not Path(".headway").exists()
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, Path("x"), {1: "a"}])
+def test_values_that_json_has_no_form_for_are_refused_in_vars_and_metadata(value: Any) -> None:
+    """They would be something else when they are read, and what uses them would be made again each time."""
+    plan = Plan("Count", id="p", vars={"n": value})
+    with pytest.raises(UsageError, match="vars that JSON has no form for"):
+        plan.run()
+    with pytest.raises(UsageError, match="metadata that JSON has no form for"):
+        Plan("Count", id="p").add("a", run="true", metadata={"n": value})
+
+
+def test_keys_of_a_plan_file_are_said_in_python_as_they_are_there(in_a_folder: Path) -> None:
+    """One text for a list, a number for a version, gates by name, one template for all: it is the same plan."""
+    Path("headway.yaml").write_text(
+        textwrap.dedent("""
+            id: p
+            goal: Say it twice
+            env: LANG
+            approval: required
+            notify: ./tell.sh
+            metadata: {team: docs}
+            agents: {writer: {when: Always.}}
+            artifacts:
+              a:
+                run: 'true'
+                env: HOME
+                acceptance: It is good.
+                version: 3
+                gates: {lint: {run: 'true'}, read: {by: [ann]}}
+            pipelines:
+              scene:
+                units: s1
+                state: state.txt
+                overrides: {s1: {write: prompts/other.md}}
+                phases:
+                  write:
+                    run: 'true'
+                    requires: [b, a]
+                    gates: {read: }
+                    templates: prompts/write.md
+                    outputs: {prose: 'draft/{unit}.md'}
+        """)
+    )
+    given: dict[str, Any] = {"approval": "required", "notify": "./tell.sh", "agents": {"writer": {"when": "Always."}}}
+    plan = Plan("Say it twice", id="p", env="LANG", metadata={"team": "docs"}, **given)
+    gates = {"lint": {"run": "true"}, "read": {"by": ["ann"]}}
+    plan.add("a", run="true", env="HOME", acceptance="It is good.", version=3, gates=gates)
+    scene = plan.pipeline(
+        "scene", units="s1", state=Path("state.txt"), overrides={"s1": {"write": Path("prompts/other.md")}}
+    )
+    scene.add(
+        "write",
+        run="true",
+        requires=["b", "a"],
+        gates={"read": None},
+        templates=Path("prompts/write.md"),
+        outputs={"prose": Path("draft/{unit}.md")},
+    )
+    assert plan.spec == parse_plan(Path("headway.yaml").read_bytes(), name="headway.yaml").plan
+
+
+def test_an_artifact_has_no_keys_of_what_a_unit_expands_to() -> None:
+    """They are for phases, and mean nothing elsewhere."""
+    plan = Plan("Stray", id="p")
+    with pytest.raises(UsageError, match="keys that are none of its own"):
+        plan.add("a", run="true", gathers="units")
+    with pytest.raises(UsageError, match="keys that are none of its own"):
+        plan.pipeline("scene", units=["s1"]).add("write", run="true", produces="out.txt")

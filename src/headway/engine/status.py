@@ -152,14 +152,20 @@ def _next(judged: Judged, blockers: Mapping[str, str], decide: Decision | None) 
     if state.run is not None and state.run.status == "paused" and state.run.artifact:
         return RUN  # out of quota, say: the same command goes on
     helps: dict[str, str] = {}
+    follows: set[str] = set()
     for a in stale:
-        behind = next((r for r in _needs(judged, a) if r in helps), None)
+        needs = _needs(judged, a)
+        behind = next((r for r in needs if r in helps), None)
         if behind is not None:
             helps[a] = helps[behind]
             continue
         if graph[a].gathers and a not in state.failed:  # it follows from what it gathers; nobody makes it
+            follows.add(a)
             continue
-        command = _helps(judged, a, blockers)
+        behind = next(
+            (r for r in needs if r in follows and (r in graph[a].requires or graph[r].gathers != "units")), None
+        )
+        command = _helps(judged, a, blockers) if behind is None else ""
         if not command:
             return RUN
         helps[a] = command

@@ -146,12 +146,16 @@ class Outputs:
             return False
 
     def only_lacks_files(self, output: Output) -> bool:
-        """Whether a folder holds nothing but files that were recorded in it: then some are missing, and none edited."""
+        """Whether a folder holds nothing but files that were recorded in it: then some are missing, and none edited.
+
+        What a killed process left of a file that it was putting back is nobody's edit either.
+        """
         try:
-            recorded = {(name, digest) for _, digest, name in members(self.blobs.get(output.digest))}
+            recorded = {name: digest for _, digest, name in members(self.blobs.get(output.digest))}
         except BlobDamaged:
             return False
-        return all((name, seen.digest) in recorded for name, seen in self.observer.tree(output.path.rstrip("/")))
+        found = self.observer.tree(output.path.rstrip("/"))
+        return all(recorded.get(name) == seen.digest or _was_to_be(name) in recorded for name, seen in found)
 
     def is_torn(self, output: Output) -> bool:
         """Whether what stands at its path is what a power cut leaves of it: less of it, or zeros instead."""
@@ -289,8 +293,7 @@ class Outputs:
         for folder in {os.path.dirname(path) for path in wanted}:
             with suppress(OSError):
                 for name in os.listdir(folder):
-                    left = LEFTOVER.fullmatch(name)
-                    if left and os.path.join(folder, left[1]) in wanted and not is_running(int(left[2])):
+                    if os.path.join(folder, _was_to_be(name)) in wanted:
                         os.unlink(os.path.join(folder, name))
 
     def remove(self, path: str) -> None:
@@ -422,6 +425,12 @@ def members(manifest: bytes) -> list[tuple[str, str, str]]:
         kind, digest, name = line.split(b" ", 2)
         found.append((kind.decode(), digest.decode(), unescape(name)))
     return found
+
+
+def _was_to_be(name: str) -> str:
+    """What a file was to be called that a killed process was about to put in place; "" of any other file."""
+    left = LEFTOVER.fullmatch(name)
+    return left[1] if left and not is_running(int(left[2])) else ""
 
 
 def _replace(path: str, data: bytes, now: int) -> os.stat_result:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from headway.core import events as ev
+from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, Value
 from headway.core.state import State
 
@@ -41,8 +42,12 @@ def unknown(state: State, ids: Sequence[str]) -> Rejection:
 
 
 def held(state: State, artifact_id: str, hint: str) -> Rejection:
-    """Somebody is making it now."""
+    """Somebody is making it now: a run, or whoever has it in hand."""
     claim = state.claims[artifact_id]
+    if not claim.run:
+        hint = (
+            f"wait until it is done; or headway release {as_word(artifact_id)} --by {as_word(claim.by)} gives it back"
+        )
     return Rejection(
         kind="later",
         code="claim.held",
