@@ -643,3 +643,15 @@ def test_listing_plans_loads_no_more_than_it_needs(shop: Workshop) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=shop.root, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_a_run_says_what_it_could_not_do_on_the_side(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """No event depends on it, and yet somebody should know: here a page that somebody has written into."""
+    assert shop.run(capsys, "run").code == 0
+    page = shop.root / ".headway/plans/api/plan.md"
+    page.write_text(f"{page.read_text()}\nmine\n")
+    shop.file.write_text(shop.file.read_text().replace("echo model", "echo other"))
+    ran = shop.run(capsys, "run")
+    assert ran.code == 0
+    assert "plan.md was edited by hand and is left alone" in ran.err
+    assert page.read_text().endswith("mine\n")
