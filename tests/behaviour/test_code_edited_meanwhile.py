@@ -13,7 +13,9 @@ import pytest
 from tests.workshop import Workshop
 
 HELPER = "def up(s):\n    return s.upper()\n"
-EDIT = "import pathlib\npathlib.Path('other.py').write_text('def up(s):\\n    return s.lower()\\n')\n"
+EDIT = "import pathlib\npathlib.Path('other.py').write_text('def up(s):\\n    return s.lower()\\n\\n')\n"
+"""Of another length: Python itself takes an edit of as many bytes within a second for none."""
+
 TASKS = f"import other\ndef edit():\n    exec({EDIT!r})\n    return 'x'\ndef main():\n    return other.up('Hello')\n"
 RUN = ("-m", "headway", "run", "--json")
 
@@ -62,6 +64,30 @@ def test_a_module_that_a_plan_in_python_has_loaded_may_be_edited_during_its_run(
     start(project, *words)
     assert (project / "out.txt").read_text() == "hello"
     assert '"made": []' in start(project, *RUN, "--plan", "plan.py")
+
+
+def test_an_edit_that_python_does_not_see_is_seen_in_the_end(project: Path) -> None:
+    """Of as many bytes, within the same second: it loads what it had compiled, which is put out of its way then."""
+    (project / "plan.py").write_text(
+        "from headway import Plan\nimport other\ndef main():\n    return other.up('Hello')\n"
+        "plan = Plan('Live', id='live')\nplan.add('main', make=main, produces='out.txt')\n"
+        "if __name__ == '__main__':\n    plan.run()\n"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def run() -> None:
+        subprocess.run([sys.executable, "plan.py"], check=True, capture_output=True, cwd=project, env=environ)
+
+    second = time.time_ns() // 1_000_000_000 * 1_000_000_000
+    os.utime(project / "other.py", ns=(second, second))
+    run()
+    (compiled,) = (project / "__pycache__").glob("other.*.pyc")
+    os.utime(compiled, ns=(second, second + 1))
+    (project / "other.py").write_text(HELPER.replace("upper", "lower"))
+    os.utime(project / "other.py", ns=(second, second + 2))
+    run()
+    run()
+    assert (project / "out.txt").read_text() == "hello"
 
 
 SESSION = f"""
@@ -137,6 +163,7 @@ def test_a_module_that_nobody_edits_is_what_it_was_however_young_it_is(project: 
 
 def test_a_module_that_is_touched_during_a_run_is_what_it_was(project: Path) -> None:
     """Only its content counts."""
+    (project / "other.py").write_text(f"{HELPER}\n")
     (project / "tasks.py").write_text(TASKS.replace("lower", "upper"))
     (project / "headway.yaml").write_text(
         "goal: g\nartifacts:\n  edit: {produces: s.txt, make: 'tasks:edit'}\n"

@@ -552,7 +552,7 @@ def test_what_a_function_of_a_session_makes_is_made_there(tmp_path: Path, capsys
     (tmp_path / "in.txt").write_text("1")
     (tmp_path / "said.py").write_text("def word():\n    return 'old'\n")
     subprocess.run([sys.executable, "-i"], input=SESSION, text=True, cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "said.py").write_text("def word():\n    return 'new'\n")
+    (tmp_path / "said.py").write_text("def word():\n    return 'newer'\n")
     unseen = "live: its code is in a Python program or session; only a run there sees whether it has changed"
     for words in (("run",), ("status",), ("why", "live")):
         done = shop.run(capsys, *words)
@@ -564,7 +564,7 @@ def test_what_a_function_of_a_session_makes_is_made_there(tmp_path: Path, capsys
     assert done.json["failed"]["live"].startswith("live is made by a function of a Python program or session")
     assert done.json["failed"]["live"].endswith("headway run --plan FILE, or plan.run() in the session")
     subprocess.run([sys.executable, "-i"], input=SESSION, text=True, cwd=tmp_path, check=True, capture_output=True)
-    assert (tmp_path / "out.txt").read_text() == "new2"
+    assert (tmp_path / "out.txt").read_text() == "newer2"
 
 
 def test_a_mistyped_key_is_met_with_the_one_that_is_near() -> None:

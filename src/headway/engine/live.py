@@ -20,7 +20,7 @@ from typing import Any
 
 from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
 from headway.engine.code import Code, called_at_the_top, changed_in, digest_of, is_defined_once, looked_up, registers
-from headway.engine.loaded import Note, confirm, notes, times_of, was_touched
+from headway.engine.loaded import Note, confirm, forget_compiled, notes, times_of, was_touched
 from headway.errors import UsageError
 
 DEPTH = 40
@@ -256,6 +256,8 @@ def _is_confirmed(note: Note) -> bool:
     same = _compare(note.path, _names_of(note))
     if same:
         confirm(note)
+    else:
+        forget_compiled(note.path)  # it may be Python itself that did not see the edit, and would not next time
     return same
 
 

@@ -50,13 +50,13 @@ _notes: dict[str, Note] = {}
 def note(name: str, path: str, by: object = None) -> None:
     """A file is going to be loaded."""
     try:
-        _forget_compiled(path)
+        forget_compiled(path)
         _notes[name] = _noted(os.path.realpath(path), by, sure=True)
     except OSError:
         _notes.pop(name, None)
 
 
-def _forget_compiled(path: str) -> None:
+def forget_compiled(path: str) -> None:
     """Python tells by whole seconds whether a compiled file is of this source: one that is older may hide an edit."""
     with suppress(OSError, NotImplementedError):
         compiled = cache_from_source(path)
