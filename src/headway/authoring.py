@@ -28,6 +28,7 @@ from headway.core.ids import hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
 from headway.engine.code import is_defined_once, is_typed_again, unwrapped
+from headway.engine.functions import LIVE
 from headway.engine.imports import reading, refuse_while_read
 from headway.engine.result import Options, Reporter, RunFailed, RunResult
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
@@ -62,9 +63,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 ANOTHER = "give it another {}; in a notebook, execute the cell of its Plan again"
 PROGRAM = "python"
 """What proposes a plan that a program has built and runs itself."""
-
-LIVE = "live:"
-"""Marks a function that has no file of the project: only the program that defines it can run it."""
 
 
 class Plan:

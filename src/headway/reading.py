@@ -235,9 +235,9 @@ class Reading:
                 code="artifact.several",
             )
         spec = state.artifacts[found[0]]
-        return (
-            state.artifacts[spec.requires[0]] if spec.gathers == "last" else spec
-        )  # a phase of a loop: its last round
+        if spec.gathers == "last":  # a phase of a loop: its last round
+            return state.artifacts[spec.requires[0]]
+        return spec
 
     def _piece(self, output: Output) -> Piece:
         """Bytes that an event names: from their blob, else from the disk if they are still there."""

@@ -10,12 +10,11 @@ import ast
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from headway.core.plan import ArtifactSpec
 from headway.errors import UsageError
 
 READS_VARS = "+vars"
@@ -529,14 +528,3 @@ def _definitions(path: str, _mtime_ns: int, _size: int) -> dict[str, int]:
 
 _BLOCKS = rb"(?:if|elif|else|try|except|finally|with|for|while|match|case)\b"
 _HEADS = re.compile(rb"^([ \t]*)(?:async +)?(?:(def|class) +([^\s(:\[]+)|%s)" % _BLOCKS, re.MULTILINE)
-
-
-def is_live(spec: ArtifactSpec) -> bool:
-    """Whether it is made by a function that no file of the project names: of a session, a notebook, or a lambda."""
-    return spec.make.startswith("live:")
-
-
-def function_of(functions: Mapping[str, Callable[..., Any]], spec: ArtifactSpec) -> Callable[..., Any] | None:
-    """The function that a program has for an artifact: its own, or that of its pipeline's phase."""
-    found = functions.get(spec.id)
-    return found if found is not None or not spec.phase else functions.get(f"{spec.pipeline}:{spec.phase}")

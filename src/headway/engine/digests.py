@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from headway.core.fingerprint import RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
-from headway.engine.code import READS_VARS, function_of, is_live
+from headway.engine.code import READS_VARS
+from headway.engine.functions import function_of, is_live
 from headway.errors import UsageError
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age, warn_of_order
-from headway.engine.code import function_of, is_live
 from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
+from headway.engine.functions import Function, loader
 from headway.engine.gc import free_space
 from headway.engine.growth import Growth, foresee
 from headway.engine.imports import UNGUARDED
@@ -45,8 +45,6 @@ from headway.ledger.scan import START
 from headway.ledger.writer import Writer
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanFolder, PlanStore
-
-Function = Callable[..., Any]
 
 
 class Judged(NamedTuple):
@@ -292,7 +290,9 @@ class Session:
         started; without it, and without `yes` among the options, that is a refusal. `warn` hears what else is amiss.
         `explain` says why prompts were changed: "" to leave all as it is, None where nobody can be asked.
         """
-        call = Call(options, reporter or Silent(), functions, loop, stop, agree, warn, explain, self._loader(functions))
+        call = Call(
+            options, reporter or Silent(), functions, loop, stop, agree, warn, explain, loader(self.root, functions)
+        )
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
         self._refuse_problems(judged.execution.state)
@@ -460,7 +460,7 @@ class Session:
             options=call.options,
             selected=judged.selected,
             reporter=call.reporter,
-            function=call.load or self._loader(call.functions),
+            function=call.load or loader(self.root, call.functions),
             select=lambda state: selected_by(state, call.options),
             loop=call.loop,
             stop=call.stop,
@@ -562,24 +562,6 @@ class Session:
         """Artifacts that words name: ids, patterns of ids, or output paths."""
         return resolve(state, words)
 
-    def _loader(self, functions: Mapping[str, Function] | None) -> Callable[[ArtifactSpec], Function]:
-        given = functions or {}
-        loaded: dict[str, Function] = {}
-
-        def load(spec: ArtifactSpec) -> Function:
-            own = function_of(given, spec)
-            if own is not None:
-                return own
-            if is_live(spec):
-                raise _elsewhere(spec)
-            if spec.make not in loaded:
-                from headway.engine.recipes.function import load_function
-
-                loaded[spec.make] = load_function(self.root, spec.make)
-            return loaded[spec.make]
-
-        return load
-
     def _reader(self, outputs: Outputs) -> Callable[[Output], bytes]:
         def read(output: Output) -> bytes:
             if output.path:
@@ -595,12 +577,3 @@ class Session:
             cache.keep_stats((path, observer.entries[path]) for path in observer.changed if path in observer.entries)
             cache.close()
             observer.changed.clear()  # what is kept once need not be kept again
-
-
-def _elsewhere(spec: ArtifactSpec) -> UsageError:
-    return UsageError(
-        f"{spec.id} is made by a function of a Python program or session, and no file says how",
-        facts={"function": spec.make.partition(":")[2]},
-        hint="run the plan where the function is: python FILE, headway run --plan FILE, or plan.run() in the session",
-        code="recipe.elsewhere",
-    )
