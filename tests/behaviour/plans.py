@@ -72,7 +72,8 @@ def completions(folder: Path, disk: Disk, tell: Callable[[int], None]) -> None:
 
 def load(folder: Path, *, witnesses: Witnesses = list) -> Loaded | None:
     """What a reader gets."""
-    return FileLedger(str(folder), witnesses=witnesses).load()
+    loaded = FileLedger(str(folder), witnesses=witnesses).load()
+    return loaded._replace(records=list(loaded.records)) if loaded is not None else None
 
 
 def state_of(folder: Path) -> State:

@@ -7,6 +7,7 @@ last key: 32 hex digits of the sha256 over the line's bytes before `,"hash"`, of
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Container, Iterable
 from functools import cache
 from itertools import islice
@@ -32,6 +33,14 @@ SAMPLE = 64
 
 _LINK = b',"prev":"'
 _LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
+
+_START = re.compile(
+    rb'\{"v":1,"seq":(\d{1,18}),"ts":"([^"\\]*)","type":"([a-z_]+)","by":"((?:[^"\\]|\\.)*)",("opt":true,)?"data":'
+)
+"""How a line of this version begins."""
+
+LONG = 1 << 16
+"""The data of a longer line is not read through only to find where it ends."""
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -96,20 +105,12 @@ def claim(end: bytes) -> str | None:
     return end[len(_SEAL) : -2].decode("ascii", "replace")
 
 
-def link(line: bytes) -> str:
-    """The hash that a verified line names as the one before it."""
-    end = len(line) - SEAL_LENGTH
-    if line[end - _LINK_LENGTH : end - _LINK_LENGTH + len(_LINK)] == _LINK:
-        return line[end - 1 - HASH_LENGTH : end - 1].decode("ascii", "replace")
-    return _open(line).prev
-
-
-def decode(line: bytes, about: Container[str] | None = None) -> Record:
+def decode(line: bytes | Envelope, about: Container[str] | None = None) -> Record:
     """A verified line as a record. Whatever this version does not know is a version error, never damage.
 
     `about`: of an event of another type than these, nobody wants to know what it says.
     """
-    envelope = _open(line)
+    envelope = opened(line) if isinstance(line, bytes) else line
     decoder = _decoders.get(envelope.type) or _decoder(envelope.type)
     event: Any
     if decoder is None and not envelope.opt:
@@ -134,18 +135,51 @@ def _decoder(name: str) -> msgspec.json.Decoder[Any] | None:
 
 def peek(line: bytes) -> tuple[int, str]:
     """Number and type of a verified line, without looking at its data."""
-    envelope = _open(line)
+    match = _START.match(line)
+    if match is not None:
+        return int(match[1]), match[3].decode()
+    envelope = opened(line)
     return envelope.seq, envelope.type
 
 
-def _open(line: bytes) -> Envelope:
+def number(line: bytes) -> int | None:
+    """The number that a line claims, if it begins as lines do; nothing of it is verified."""
+    match = _START.match(line)
+    return int(match[1]) if match is not None else None
+
+
+def opened(line: bytes) -> Envelope:
+    """A verified line before its data is looked at; a version error if it has another shape."""
     try:
-        envelope = _envelope(line)
+        envelope = (_cut(line) if len(line) > LONG else None) or _envelope(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _too_new(0, f"shape of a line: {error}") from error
     if envelope.v != LINE_VERSION:
         raise _too_new(envelope.seq, f"line version {envelope.v}")
     return envelope
+
+
+def _cut(line: bytes) -> Envelope | None:
+    """The same by where the parts of a line stand; None if they stand elsewhere."""
+    match, end = _START.match(line), len(line) - SEAL_LENGTH
+    data_end = end - _LINK_LENGTH
+    sealed = claim(line[end:])
+    if match is None or sealed is None or line[data_end : data_end + len(_LINK)] != _LINK:
+        return None
+    seq, ts, name, by, opt = match.groups()
+    if b"\\" in by:  # a name that JSON has to quote
+        return None
+    return Envelope(
+        v=LINE_VERSION,
+        seq=int(seq),
+        ts=ts.decode(),
+        type=name.decode(),
+        by=by.decode(),
+        data=msgspec.Raw(memoryview(line)[match.end() : data_end]),
+        prev=line[data_end + len(_LINK) : end - 1].decode(),
+        hash=sealed,
+        opt=opt is not None,
+    )
 
 
 def _too_new(seq: int, what: str) -> FormatTooNew:

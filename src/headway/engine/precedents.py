@@ -24,7 +24,7 @@ WHOLE = (ev.PlanImported, ev.PlanRebuilt)
 TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, ev.PlanReset))
 """Events that name bytes or completions, or withdraw them."""
 
-MANY = 100
+MANY = 1_000
 """Whoever asks about more completions than this is answered from the keys of all: a query for each takes longer."""
 
 

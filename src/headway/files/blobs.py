@@ -69,8 +69,10 @@ class Blobs:
     def __init__(self, folder: str, *, disk: Disk = REAL) -> None:
         self.folder = folder
         self._disk = disk
-        self._places: dict[str, Place] = {}
-        self._others: dict[str, list[Place]] = {}
+        self._packed: dict[str, dict[str, tuple[int, int]]] = {}
+        """By pack: where the bytes of each of its blobs begin, and how many they are."""
+        self._elsewhere: dict[str, Place] = {}
+        """Blobs that were not where they were first looked for."""
         self._read_to: dict[str, int] = {}
         self._sound: set[str] = set()
         self._learned = False
@@ -166,7 +168,7 @@ class Blobs:
     def _drop(self, dead: Collection[str]) -> None:
         """Write what is kept into one pack, durably, before the old ones go."""
         packs = self._packs()
-        live = {name: place for name, place in self._places.items() if name not in dead}
+        live = {name: place for name, place in self._places().items() if name not in dead}
         if live:
             target = os.path.join(self.folder, f"{os.getpid()}-{os.urandom(6).hex()}.pack")
             write_file(self._disk, target, self._copies(live), durable=True)
@@ -230,7 +232,7 @@ class Blobs:
             return True
         if not self._learned:
             self._learn()
-        if name not in self._places and (size < LARGE or not os.path.exists(self._large(name))):
+        if self._place(name) is None and (size < LARGE or not os.path.exists(self._large(name))):
             return False
         try:
             self.get(name)
@@ -252,9 +254,7 @@ class Blobs:
             raise _refused(error) from error
         for (name, data), entry in zip(many.items(), entries, strict=True):
             self._end += len(entry)
-            start, size = self._end - len(data) - 1, len(data)
-            self._note(name, Place(self._pack, start, size), newest=True)
-            self._written[name] = (start, size)
+            self._written[name] = (self._end - len(data) - 1, len(data))
         self._read_to[self._pack] = self._end
         self._dirty = True
         if len(self._written) >= max(INDEX_FROM, 2 * self._indexed):
@@ -281,6 +281,7 @@ class Blobs:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._pack, self._fd, self._pid, self._end = pack, fd, os.getpid(), 0
         self._written, self._indexed, self._fresh = {}, 0, True
+        self._packed = {pack: self._written, **self._packed}  # whatever stands elsewhere may be damaged
 
     def _write_index(self) -> None:
         """Derived: a disk that refuses it refuses nothing that matters."""
@@ -321,15 +322,16 @@ class Blobs:
     def names(self) -> Iterator[tuple[str, int]]:
         """Every blob that is here, with its size."""
         self._learn()
-        yield from ((name, place.size) for name, place in sorted(self._places.items()))
+        places = self._places()
+        yield from ((name, place.size) for name, place in sorted(places.items()))
         for name, path in self._large_files():
-            if name not in self._places:
+            if name not in places:
                 yield name, os.path.getsize(path)
 
     def verify(self) -> Iterator[tuple[str, str]]:
         """Read everything: (name or file, what is wrong) for whatever is not as it should be."""
         self._learn()
-        for name in sorted({*self._places, *(name for name, _ in self._large_files())}):
+        for name in sorted({*self._places(), *(name for name, _ in self._large_files())}):
             try:
                 self.get(name)
             except BlobDamaged as error:
@@ -365,9 +367,27 @@ class Blobs:
         return os.path.basename(kept)
 
     def _find(self, name: str) -> Place | None:
-        if name not in self._places:
+        place = self._place(name)
+        if place is None:
             self._learn()
-        return self._places.get(name)
+            place = self._place(name)
+        return place
+
+    def _place(self, name: str) -> Place | None:
+        """Where the bytes are, by what was learned so far."""
+        if name in self._elsewhere:
+            return self._elsewhere[name]
+        for pack, places in list(self._packed.items()):  # another thread may be learning
+            if name in places:
+                return Place(pack, *places[name])
+        return None
+
+    def _places(self) -> dict[str, Place]:
+        """Where all blobs are that were learned of."""
+        found: dict[str, Place] = {}
+        for pack, places in reversed(list(self._packed.items())):
+            found |= {name: Place(pack, *place) for name, place in places.items()}
+        return found | self._elsewhere
 
     def _read(self, place: Place) -> bytes:
         with suppress(OSError), open(os.path.join(self.folder, place.pack), "rb") as file:
@@ -390,10 +410,11 @@ class Blobs:
         """An index may be wrong, and there may be another copy."""
         self._forget()
         self._learn(indexed=False)
-        for other in self._others.get(name, [self._places.get(name, place)]):
+        for pack, places in list(self._packed.items()):
+            other = Place(pack, *places.get(name, (0, 0)))
             data = self._read(other)
             if hashlib.sha256(data).hexdigest() == name:
-                self._places[name] = other
+                self._elsewhere[name] = other
                 return data
         if os.path.exists(self._large(name)):
             return self._get_large(name)
@@ -401,13 +422,16 @@ class Blobs:
 
     def _forget(self) -> None:
         with self._mutex:
-            self._places, self._others, self._read_to, self._learned = {}, {}, {}, False
+            self._packed = {self._pack: self._written} if self._fd >= 0 else {}
+            self._elsewhere, self._read_to, self._learned = {}, {}, False
 
     def _learn(self, *, indexed: bool = True) -> None:
         """Read the entries that packs have gained since the last look."""
         with self._mutex:
             self._learned = True
             for pack in self._packs():
+                if self._packed.get(pack) is self._written:  # nobody knows it better
+                    continue
                 path = os.path.join(self.folder, pack)
                 with suppress(FileNotFoundError):
                     if pack not in self._read_to and indexed:
@@ -420,25 +444,15 @@ class Blobs:
         with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError), open(f"{path}.index", "rb") as file:
             index = msgspec.json.decode(file.read(), type=_Index)
             if index.read_to <= os.path.getsize(path):
-                found = {name: Place(pack, offset, size) for name, (offset, size) in index.places.items()}
-                for name in found.keys() & self._places.keys():
-                    self._note(name, found.pop(name))
-                self._places.update(found)
-                self._read_to[pack] = index.read_to
+                self._packed[pack], self._read_to[pack] = index.places, index.read_to
 
     def _read_pack(self, path: str, pack: str, start: int) -> int:
+        places = self._packed.setdefault(pack, {})
         with open(path, "rb") as file:
             for name, place in _entries(file, pack, start):
-                self._note(name, place)
+                places[name] = (place.offset, place.size)
                 start = place.offset + place.size + 1
         return start
-
-    def _note(self, name: str, place: Place, *, newest: bool = False) -> None:
-        known = self._places.get(name)
-        if known is None or newest:
-            self._places[name] = place
-        if known is not None and known != place:
-            self._others.setdefault(name, [known]).append(place)
 
     def _gaps(self, pack: str) -> list[tuple[int, int]]:
         """Stretches of a pack that belong to no entry."""

@@ -23,7 +23,7 @@ class Loaded(NamedTuple):
     `debris`: bytes that nobody was told about follow the last event; the next writer sets them aside.
     """
 
-    records: list[Record]
+    records: Sequence[Record]
     end: Position | None
     whole: bool = True
     base: int = 0

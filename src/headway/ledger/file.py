@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
@@ -32,7 +32,6 @@ from headway.ledger.scan import (
     before,
     check_format,
     follows,
-    heading,
     lines,
     pieces,
     place_of,
@@ -56,11 +55,33 @@ Witnesses = Callable[[], "list[tuple[str, Position]]"]
 class Entry(NamedTuple):
     """A line that verifies and continues the chain."""
 
-    data: bytes
-    position: Position
-    type: str
+    line: codec.Envelope
     offset: int
     end: int
+
+    @property
+    def position(self) -> Position:
+        return Position(self.line.seq, self.line.hash)
+
+
+class Records(Sequence[Record]):
+    """Events that are taken apart one by one, as somebody goes through them: together they need far more room."""
+
+    def __init__(self, lines: list[codec.Envelope]) -> None:
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(codec.decode, self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
+        return Records(self._lines[index]) if isinstance(index, slice) else codec.decode(self._lines[index])
 
 
 class Tail(NamedTuple):
@@ -77,8 +98,8 @@ class Tail(NamedTuple):
 
     def hashes(self) -> dict[int, str]:
         """What has to agree with those who name positions: a recovery settles all that was named before it."""
-        settled = max((i for i, e in enumerate(self.entries) if e.type in SETTLING), default=0)
-        return {entry.position.seq: entry.position.hash for entry in self.entries[settled:]}
+        settled = max((i for i, e in enumerate(self.entries) if e.line.type in SETTLING), default=0)
+        return {entry.line.seq: entry.line.hash for entry in self.entries[settled:]}
 
     def loaded(self, known: Position | None, size: int, *, start: Position | None = None) -> Loaded:
         """What is new to somebody who knows the state at `known`, or all that makes up the state.
@@ -86,10 +107,10 @@ class Tail(NamedTuple):
         `start` is the event before the first of them.
         """
         after = 0 if known is not None and known == start else None
-        if after is None:
+        if after is None and known is not None:
             after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
         newest = self._newest_snapshot() or 0
-        records = [codec.decode(entry.data) for entry in self.entries[newest if after is None else after :]]
+        records = Records([entry.line for entry in self.entries[newest if after is None else after :]])
         first = self.entries[newest] if self.entries else None
         return Loaded(
             records,
@@ -103,7 +124,7 @@ class Tail(NamedTuple):
         )
 
     def _newest_snapshot(self) -> int | None:
-        return max((i for i, e in enumerate(self.entries) if e.type == Snapshot.type), default=None)
+        return max((i for i, e in enumerate(self.entries) if e.line.type == Snapshot.type), default=None)
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
@@ -181,13 +202,13 @@ class FileLedger:
         for data in self._all_lines(first):
             if first > 1 and before(data, first):
                 continue
-            if codec.seal(data) is None or (number := heading(data)[0]) <= newest:
+            if codec.seal(data) is None or (line := codec.opened(data)).seq <= newest:
                 continue
-            newest = number
+            newest = line.seq
             if last is not None and newest > last:
                 return
             if newest >= first:
-                yield codec.decode(data, about)
+                yield codec.decode(line, about)
 
     def ends_with(self, hash_: str) -> bool:
         """Whether the last line says that it is this event, so that nothing was appended since. Verifies nothing."""
@@ -391,31 +412,30 @@ class FileLedger:
         """Events from this snapshot (or the first event) on; None if it does not stand there."""
         offset = base.offset if base else 0
         line = next(lines(fd, offset, size), None)
-        sealed = codec.seal(line.data) if line else None
-        if line is None or sealed is None:
+        if line is None or codec.seal(line.data) is None:
             return None
+        event = codec.opened(line.data)
         if base is None:
-            return self._after(fd, size, Mark(0, follows(line.data)))
-        if Position(heading(line.data)[0], sealed) != base.position or heading(line.data)[1] != Snapshot.type:
+            return self._after(fd, size, Mark(0, follows(event)))
+        first = Entry(event, line.offset, line.end)
+        if first.position != base.position or event.type != Snapshot.type:
             return None
-        entry = Entry(line.data, base.position, Snapshot.type, line.offset, line.end)
         tail = self._after(fd, size, Mark(line.end, base.position))
-        return Tail([entry, *tail.entries], tail.end)
+        return Tail([first, *tail.entries], tail.end)
 
     def _after(self, fd: int, size: int, start: Mark) -> Tail:
         """Events that follow this one, to the first line that does not belong; worse than debris is refused."""
         entries: list[Entry] = []
         chain, end, broken = Chain(start.position), start.offset, False
         for line in lines(fd, start.offset, size):
-            sealed = codec.seal(line.data)
-            name = chain.accepts(line.data, sealed) if sealed is not None and not broken else ""
-            if name:
-                entries.append(Entry(line.data, chain.at, name, line.offset, line.end))
-                end = line.end
-            elif sealed is not None:
-                raise recovery.damaged(self.path, Mark(end, chain.at), size)
-            else:
+            if codec.seal(line.data) is None:
                 broken = True
+                continue
+            event = codec.opened(line.data)
+            if broken or not chain.accepts(event):
+                raise recovery.damaged(self.path, Mark(end, chain.at), size)
+            entries.append(Entry(event, line.offset, line.end))
+            end = line.end
         return Tail(entries, Mark(end, chain.at))
 
     def _all_lines(self, first: int) -> Iterator[bytes]:
@@ -431,8 +451,8 @@ class FileLedger:
                 yield from (line.data for line in lines(fd, start, size))
 
     def _first_number(self, fd: int, size: int) -> int | None:
-        found = (line.data for line in lines(fd, 0, size) if codec.seal(line.data) is not None)
-        return next((heading(data)[0] for data in found), None)
+        found = (line.data for line in lines(fd, 0, size, near=True) if codec.seal(line.data) is not None)
+        return next((codec.peek(data)[0] for data in found), None)
 
     # What writing is made of.
 
@@ -483,10 +503,11 @@ class FileLedger:
         self._snapshot = tail.snapshot or self._snapshot
         self._end = tail.end
         if tail.end.offset < size:
+            records = list(news.records)  # if they are of a newer version, nothing is touched
             self._end, added = recovery.set_debris_aside(self._disk, self._fd, self.folder, tail.end, size)
             self._acked = self._end
             grown = self._end.offset - tail.end.offset
-            news = news._replace(records=news.records + added, end=self._end.position, debris=False)
+            news = news._replace(records=[*records, *added], end=self._end.position, debris=False)
             news = news._replace(tail=news.tail + grown, size=self._end.offset)
         return news
 

@@ -36,7 +36,7 @@ from headway.ledger.file import LOCK, PATIENCE, PROJECT_ABOVE, QUIET, TRIES, Fil
 from headway.ledger.head import Head
 from headway.ledger.lock import FileLock
 from headway.ledger.recovery import Damage
-from headway.ledger.scan import SETTLING, START, Break, Mark, Scan, check_format, heading, lines, scan
+from headway.ledger.scan import SETTLING, START, Break, Mark, Scan, check_format, lines, scan
 from headway.ledger.segments import Segment
 
 REPAIR = "headway doctor --repair"
@@ -253,7 +253,7 @@ def _read_segment(segment: Segment, digest: str) -> tuple[str, list[Record]]:
             verifies = codec.seal(data) is not None
             if not verifies and not digest:
                 return "is damaged", []
-            if verifies and (number == 0 or heading(data)[1] in _ABOUT_SEGMENTS):
+            if verifies and (number == 0 or codec.peek(data)[1] in _ABOUT_SEGMENTS):
                 inside.append(codec.decode(data))
     except LedgerDamaged:
         return "cannot be unpacked", []
@@ -279,7 +279,7 @@ def _strays(folder: str, found: Scan) -> list[tuple[str, Position]]:
         with suppress(LedgerDamaged):
             for data in segments.unpack(segment.path):
                 sealed = codec.seal(data)
-                end = Position(heading(data)[0], sealed) if sealed is not None else end
+                end = Position(codec.peek(data)[0], sealed) if sealed is not None else end
         named += [(segment.name, end)] if end.seq else []
     return named
 

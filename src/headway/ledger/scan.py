@@ -15,6 +15,9 @@ from headway.core.events import LedgerRecovered, LedgerRotated, PlanRebuilt, Sna
 from headway.core.state import Position
 
 CHUNK = 1 << 20
+NEAR = 1 << 16
+"""So much is read at a time by whoever needs but a line of it."""
+
 LONG = 8 << 20
 """A longer line enters memory only after its hash was found to be right, piece by piece."""
 
@@ -65,13 +68,17 @@ class Scan(NamedTuple):
     newest: Position
 
 
-def lines(fd: int, start: int, stop: int) -> Iterator[Line]:
-    """Complete lines between two offsets; an overlong one that does not verify comes with empty data."""
+def lines(fd: int, start: int, stop: int, *, near: bool = False) -> Iterator[Line]:
+    """Complete lines between two offsets; an overlong one that does not verify comes with empty data.
+
+    `near`: what is asked for is probably the first of them.
+    """
     offset = scanned = start
+    at_once = NEAR if near else CHUNK
     parts: list[bytes] = []
     held = 0
     while scanned < stop:
-        chunk = os.pread(fd, min(CHUNK, stop - scanned), scanned)
+        chunk = os.pread(fd, min(at_once, stop - scanned), scanned)
         if not chunk:
             return
         begin = 0
@@ -102,19 +109,15 @@ def _long_line(fd: int, start: int, end: int) -> bytes:
     return b"".join(pieces(fd, start, end))
 
 
-_HEADING = re.compile(rb'\{"v":1,"seq":(\d{1,18}),"ts":"[^"\\]*","type":"([a-z_]+)",')
-
-
-def heading(data: bytes) -> tuple[int, str]:
-    """Number and type of a verified line; a version error if it has another shape."""
-    match = _HEADING.match(data)
-    return (int(match.group(1)), match.group(2).decode()) if match else codec.peek(data)
+def first_line(fd: int, start: int, stop: int) -> Line | None:
+    """The first complete line from an offset on."""
+    return next(lines(fd, start, stop, near=True), None)
 
 
 def before(data: bytes, number: int) -> bool:
     """Whether a line says that it comes before an event of this number, without verifying it: to pass it over."""
-    match = _HEADING.match(data)
-    return match is not None and int(match.group(1)) < number
+    claimed = codec.number(data)
+    return claimed is not None and claimed < number
 
 
 def place_of(fd: int, size: int, number: int) -> int:
@@ -124,9 +127,9 @@ def place_of(fd: int, size: int, number: int) -> int:
     more is read than needed.
     """
     low, high = 0, size
-    while high - low > CHUNK:
+    while high - low > NEAR:
         middle = (low + high) // 2
-        found = next(lines(fd, _next_line(fd, middle, high), high), None)
+        found = first_line(fd, _next_line(fd, middle, high), high)
         if found is not None and before(found.data, number) and codec.seal(found.data) is not None:
             low = found.offset
         else:
@@ -137,7 +140,7 @@ def place_of(fd: int, size: int, number: int) -> int:
 def _next_line(fd: int, offset: int, stop: int) -> int:
     """Where the first line begins that begins behind an offset; `stop` if there is none before it."""
     while offset < stop:
-        chunk = os.pread(fd, min(CHUNK, stop - offset), offset)
+        chunk = os.pread(fd, min(NEAR, stop - offset), offset)
         feed = chunk.find(b"\n")
         if feed >= 0 or not chunk:
             return offset + feed + 1 if chunk else stop
@@ -153,21 +156,18 @@ class Chain:
     def __init__(self, at: Position) -> None:
         self.at = at
 
-    def accepts(self, data: bytes, sealed: str) -> str:
-        """The type of a line that verifies and continues the chain, now the newest event; "" for any other."""
-        if codec.link(data) != self.at.hash:
-            return ""
-        seq, name = heading(data)
-        if seq != self.at.seq + 1 and not (seq > self.at.seq and name in SETTLING):
-            return ""
-        self.at = Position(seq, sealed)
-        return name
+    def accepts(self, line: codec.Envelope) -> bool:
+        """Whether a line that verifies continues the chain; then it is the newest event."""
+        at, seq = self.at, line.seq
+        if line.prev != at.hash or (seq != at.seq + 1 and not (seq > at.seq and line.type in SETTLING)):
+            return False
+        self.at = Position(seq, line.hash)
+        return True
 
 
-def follows(data: bytes) -> Position:
+def follows(line: codec.Envelope) -> Position:
     """What a verifying line that stands first follows: nothing, or an event that is sealed or gone."""
-    seq, name = heading(data)
-    return Position(seq - 1, codec.link(data)) if name in OPENING else START
+    return Position(line.seq - 1, line.prev) if line.type in OPENING else START
 
 
 _FORMAT = re.compile(rb'\{"v":1,"seq":\d+,"ts":"[^"\\]*","type":"[a-z_]+","by":"[^"\\]*","data":\{"format":1,')
@@ -177,7 +177,7 @@ def check_format(fd: int, size: int) -> None:
     """Refuse a file whose first line says that it is of a newer format; a line that is not intact says nothing."""
     if _FORMAT.match(os.pread(fd, 4096, 0)):
         return
-    line = next(lines(fd, 0, size), None)
+    line = first_line(fd, 0, size)
     if line is not None and codec.seal(line.data) is not None:
         codec.decode(line.data)
 
@@ -192,28 +192,27 @@ def scan(fd: int, size: int) -> Scan:
     holes: list[LedgerRecovered] = []
     good_end = 0
     for line in lines(fd, 0, size):
-        sealed = codec.seal(line.data)
-        if sealed is None:
+        if codec.seal(line.data) is None:
             broken_at = line.offset if broken_at is None else broken_at
             continue
+        event = codec.opened(line.data)
         if first is None and broken_at is None:
-            chain = Chain(follows(line.data))
-        after, name = chain.at, chain.accepts(line.data, sealed)
-        if not name:
+            chain = Chain(follows(event))
+        after = chain.at
+        if not chain.accepts(event):
             broken_at = line.offset if broken_at is None else broken_at
-            seq, name = heading(line.data)
-            chain = Chain(Position(seq, sealed))
+            chain = Chain(Position(event.seq, event.hash))
         if broken_at is not None:
             breaks.append(Break(broken_at, line.offset, after, chain.at))
             broken_at = None
         first, good_end = first or chain.at, line.end
         newest = max(newest, chain.at, key=_number)
-        if name == Snapshot.type and (snapshot is None or chain.at.seq > snapshot.position.seq):
+        if event.type == Snapshot.type and (snapshot is None or chain.at.seq > snapshot.position.seq):
             snapshot = Mark(line.offset, chain.at)
-        elif name == LedgerRecovered.type:
-            event = codec.decode(line.data).event
-            if isinstance(event, LedgerRecovered) and event.kind == "hole":
-                holes.append(event)
+        elif event.type == LedgerRecovered.type:
+            hole = codec.decode(event).event
+            if isinstance(hole, LedgerRecovered) and hole.kind == "hole":
+                holes.append(hole)
     if good_end < size:
         breaks.append(Break(good_end, size, chain.at, None))
     return Scan(first, Mark(good_end, chain.at), size, breaks, snapshot, holes, newest)

@@ -32,7 +32,7 @@ def test_a_line_has_the_documented_bytes() -> None:
     )
     assert sealed(body) == LINE
     assert codec.seal(LINE) == HASH
-    assert codec.link(LINE) == "a" * 32
+    assert codec.opened(LINE).prev == "a" * 32
     assert json.loads(LINE)["hash"] == HASH
 
 
