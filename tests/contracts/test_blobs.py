@@ -140,6 +140,24 @@ def test_an_index_spares_reading_the_pack(folder: Path, monkeypatch: pytest.Monk
     assert read == []
 
 
+@pytest.mark.parametrize("how", ["freed", "killed"])
+def test_a_pack_without_an_index_gets_one(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Space is freed into a pack that has one; that of a writer who was killed gets it from the next one."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    blobs = Blobs(str(folder))
+    names = [blobs.put(b"%d" % n) for n in range(20)]
+    blobs.close()
+    if how == "freed":
+        blobs.free(lambda: set(names[1:]), dry_run=False)
+    else:
+        next(folder.glob("*.index")).unlink()
+        writer = Blobs(str(folder))
+        writer.put(b"19")
+        writer.close()
+    monkeypatch.setattr(blobs_module, "_entries", lambda *_: pytest.fail("a pack was read"))
+    assert [Blobs(str(folder)).get(name) for name in names[1:]] == [b"%d" % n for n in range(1, 20)]
+
+
 @pytest.mark.parametrize("size", [5, LARGE])
 def test_a_damaged_blob_is_never_given_out(folder: Path, size: int) -> None:
     """It is refused and reported; putting the bytes again mends it."""

@@ -6,7 +6,6 @@ values share an encoding and no two runs encode one value differently.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
@@ -100,7 +99,9 @@ def _encode_object(value: Any, parts: list[bytes], depth: int, ran_as: str) -> N
     name = f"{ran_as if module == RUN_AS else module}.{type(value).__qualname__}"
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.asdict(value)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+    elif hasattr(type(value), "__dataclass_fields__"):
+        import dataclasses  # whoever has such a value has imported it
+
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     elif hasattr(value, "model_dump") and not isinstance(value, type):
         fields = value.model_dump()

@@ -170,8 +170,9 @@ class Blobs:
         packs = self._packs()
         live = {name: place for name, place in self._places().items() if name not in dead}
         if live:
-            target = os.path.join(self.folder, f"{os.getpid()}-{os.urandom(6).hex()}.pack")
-            write_file(self._disk, target, self._copies(live), durable=True)
+            pack, copied = f"{os.getpid()}-{os.urandom(6).hex()}.pack", dict[str, tuple[int, int]]()
+            write_file(self._disk, os.path.join(self.folder, pack), self._copies(live, copied), durable=True)
+            self._leave_index(pack, copied)
         for pack in packs:
             for path in (f"{pack}.index", pack):
                 with suppress(FileNotFoundError):
@@ -180,9 +181,15 @@ class Blobs:
             if name in dead:
                 self._disk.remove(path)
 
-    def _copies(self, live: Mapping[str, Place]) -> Iterator[bytes]:
+    def _copies(self, live: Mapping[str, Place], copied: dict[str, tuple[int, int]]) -> Iterator[bytes]:
+        """Entries of a new pack; `copied` comes to say where they are in it."""
+        end = 0
         for name in sorted(live, key=lambda name: live[name]):
-            yield b"%s %d\n%s\n" % (name.encode(), live[name].size, self.get(name))
+            data = self.get(name)
+            entry = b"%s %d\n%s\n" % (name.encode(), len(data), data)
+            end += len(entry)
+            copied[name] = (end - len(data) - 1, len(data))
+            yield entry
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -284,13 +291,17 @@ class Blobs:
         self._packed = {pack: self._written, **self._packed}  # whatever stands elsewhere may be damaged
 
     def _write_index(self) -> None:
-        """Derived: a disk that refuses it refuses nothing that matters."""
         self._indexed = len(self._written)
-        if self._indexed >= INDEX_FROM and not self._stopped:
-            path = os.path.join(self.folder, f"{self._pack}.index")
-            data = msgspec.json.encode(_Index(self._end, self._written))
+        if not self._stopped:
+            self._leave_index(self._pack, self._written)
+
+    def _leave_index(self, pack: str, places: dict[str, tuple[int, int]]) -> None:
+        """Derived: a disk that refuses it refuses nothing that matters."""
+        if len(places) >= INDEX_FROM:
+            path = os.path.join(self.folder, f"{pack}.index")
+            read_to = max(start + size + 1 for start, size in places.values())
             with suppress(OSError):
-                write_file(self._disk, path, [data], durable=False, temporary=f"{path}.new")
+                write_file(self._disk, path, [msgspec.json.encode(_Index(read_to, places))], durable=False)
 
     def _check(self) -> None:
         if self._stopped:
@@ -447,11 +458,15 @@ class Blobs:
                 self._packed[pack], self._read_to[pack] = index.places, index.read_to
 
     def _read_pack(self, path: str, pack: str, start: int) -> int:
+        """Read the entries of a pack from an offset on: where they end. Whoever writes spares the next one that."""
         places = self._packed.setdefault(pack, {})
+        known = len(places)
         with open(path, "rb") as file:
             for name, place in _entries(file, pack, start):
                 places[name] = (place.offset, place.size)
                 start = place.offset + place.size + 1
+        if len(places) - known >= INDEX_FROM and self._share >= 0 and not self._is_being_written(pack):
+            self._leave_index(pack, places)
         return start
 
     def _gaps(self, pack: str) -> list[tuple[int, int]]:

@@ -89,17 +89,24 @@ class Tail(NamedTuple):
 
     entries: list[Entry]
     end: Mark
+    base: int | None = None
+    """Where among them the newest snapshot is."""
 
     @property
     def snapshot(self) -> Mark | None:
         """The newest snapshot among them."""
-        found = self._newest_snapshot()
-        return Mark(self.entries[found].offset, self.entries[found].position) if found is not None else None
+        found = self.entries[self.base] if self.base is not None else None
+        return Mark(found.offset, found.position) if found is not None else None
 
-    def hashes(self) -> dict[int, str]:
-        """What has to agree with those who name positions: a recovery settles all that was named before it."""
-        settled = max((i for i, e in enumerate(self.entries) if e.line.type in SETTLING), default=0)
-        return {entry.line.seq: entry.line.hash for entry in self.entries[settled:]}
+    def hashes(self, named: Container[int]) -> dict[int, str]:
+        """What has to agree with those who name these events: a recovery settles all that was named before it."""
+        found: dict[int, str] = {}
+        for line, _, _ in self.entries:
+            if line.type in SETTLING:
+                found.clear()
+            if line.seq in named:
+                found[line.seq] = line.hash
+        return found
 
     def loaded(self, known: Position | None, size: int, *, start: Position | None = None) -> Loaded:
         """What is new to somebody who knows the state at `known`, or all that makes up the state.
@@ -109,7 +116,7 @@ class Tail(NamedTuple):
         after = 0 if known is not None and known == start else None
         if after is None and known is not None:
             after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
-        newest = self._newest_snapshot() or 0
+        newest = self.base or 0
         records = Records([entry.line for entry in self.entries[newest if after is None else after :]])
         first = self.entries[newest] if self.entries else None
         return Loaded(
@@ -122,9 +129,6 @@ class Tail(NamedTuple):
             size=self.end.offset,
             debris=self.end.offset < size,
         )
-
-    def _newest_snapshot(self) -> int | None:
-        return max((i for i, e in enumerate(self.entries) if e.line.type == Snapshot.type), default=None)
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
@@ -405,7 +409,8 @@ class FileLedger:
             tail = self._from(fd, found.end.offset, found.snapshot)
         if tail is None:
             raise recovery.headless(self.path, size)
-        recovery.refuse_loss(self.path, tail.end.position, tail.hashes(), named)
+        hashes = tail.hashes({position.seq for _, position in named})
+        recovery.refuse_loss(self.path, tail.end.position, hashes, named)
         return tail
 
     def _from(self, fd: int, size: int, base: Mark | None) -> Tail | None:
@@ -420,12 +425,14 @@ class FileLedger:
         first = Entry(event, line.offset, line.end)
         if first.position != base.position or event.type != Snapshot.type:
             return None
-        tail = self._after(fd, size, Mark(line.end, base.position))
-        return Tail([first, *tail.entries], tail.end)
+        return self._after(fd, size, Mark(line.end, base.position), first)
 
-    def _after(self, fd: int, size: int, start: Mark) -> Tail:
-        """Events that follow this one, to the first line that does not belong; worse than debris is refused."""
-        entries: list[Entry] = []
+    def _after(self, fd: int, size: int, start: Mark, first: Entry | None = None) -> Tail:
+        """Events that follow this one, to the first line that does not belong; worse than debris is refused.
+
+        `first`: the snapshot that they follow, if it is to be among them.
+        """
+        entries, newest = ([], None) if first is None else ([first], 0)
         chain, end, broken = Chain(start.position), start.offset, False
         for line in lines(fd, start.offset, size):
             if codec.seal(line.data) is None:
@@ -434,9 +441,11 @@ class FileLedger:
             event = codec.opened(line.data)
             if broken or not chain.accepts(event):
                 raise recovery.damaged(self.path, Mark(end, chain.at), size)
+            if event.type == Snapshot.type:
+                newest = len(entries)
             entries.append(Entry(event, line.offset, line.end))
             end = line.end
-        return Tail(entries, Mark(end, chain.at))
+        return Tail(entries, Mark(end, chain.at), newest)
 
     def _all_lines(self, first: int) -> Iterator[bytes]:
         with self.opened() as fd:
