@@ -156,8 +156,7 @@ def changes(
     files = {path: found for lot in lots for path, found in _opened(lot)}
     folder = open_folder(root)
     try:
-        moved = [lot for lot in lots if not _stands_still(lot, folder)]
-        changed = frozenset(path for lot in moved for path, known in _opened(lot) if stat_at(path, folder) != known)
+        changed = frozenset(path for path, known in files.items() if stat_at(path, folder) != known)
     finally:
         os.close(folder)
     if changed.intersection(apart):
@@ -257,16 +256,6 @@ def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, 
     """The files of a lot, one by one."""
     paths, stats = lot
     return zip(os.fsdecode(paths).split("\0"), marshal.loads(stats), strict=True)  # noqa: S302  # as above
-
-
-def _stands_still(lot: "tuple[bytes, bytes]", folder: int) -> bool:
-    """Whether all files of a lot are what they were: most lots are, and are looked at sooner as a whole."""
-    from functools import partial  # as above
-
-    try:
-        return _same([lot], partial(os.lstat, dir_fd=folder))
-    except OSError:
-        return False
 
 
 def _same(lots: "Sequence[tuple[bytes, bytes]]", lstat: "Callable[[bytes], os.stat_result]") -> bool:
