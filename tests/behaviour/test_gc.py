@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from headway import Plan, Project
+from headway.engine import gc
 from headway.engine.gc import free_space
 from headway.errors import DamageError, TryLater
-from headway.files.blobs import LARGE, Blobs
+from headway.files.blobs import LARGE, Blobs, Freed
+from headway.store import PlanStore
 from headway.work import Work
 from tests.workshop import Workshop
 
@@ -177,6 +179,44 @@ def test_packs_do_not_pile_up(root: Path) -> None:
         made(str(number))
     packs = [p for p in (root / ".headway/blobs").iterdir() if p.suffix == ".pack"]
     assert len(packs) < 40
+
+
+def test_a_run_looks_for_what_nothing_needs_only_when_there_is_twice_as_much(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That look goes through all of history: in between, packs are put together and every blob is kept."""
+    monkeypatch.setattr("headway.files.blobs.MANY_PACKS", 8)
+    monkeypatch.setattr("headway.files.blobs.WORTH", 4_000)
+    looked: list[str] = []
+
+    def freed(store: PlanStore) -> Freed:
+        looked.append("once more")
+        return free_space(store, keep_days=0)
+
+    monkeypatch.setattr(gc, "free_space", freed)
+    for number in range(40):
+        made(f"{number:02}")
+        assert len([p for p in (root / ".headway/blobs").iterdir() if p.suffix == ".pack"]) < 8
+    assert 2 <= len(looked) <= 4
+    blobs = Project(root).blobs
+    assert not blobs.doubled
+    assert {blobs.get(name) for name, _ in blobs.names()} >= {f"{number:02}".encode() * 100 for number in (38, 39)}
+    assert list(blobs.verify()) == []
+
+
+def test_packs_that_hold_much_are_not_copied_for_the_sake_of_small_ones(root: Path) -> None:
+    """Putting packs together costs what the small ones hold."""
+    folder = root / "blobs"
+    for data in (b"x" * 200_000, *(b"%d" % number for number in range(30))):
+        blobs = Blobs(str(folder))
+        blobs.put(data)
+        blobs.close()
+    before = max(folder.glob("*.pack"), key=lambda pack: pack.stat().st_size)
+    Blobs(str(folder)).gather()
+    assert len(list(folder.glob("*.pack"))) == 2
+    assert before.exists()
+    kept = Blobs(str(folder))
+    assert {kept.get(name) for name, _ in kept.names()} == {b"x" * 200_000, *(b"%d" % n for n in range(30))}
 
 
 # Files that no plan makes any more.

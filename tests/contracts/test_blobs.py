@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headway.errors import BlobDamaged, StorageFailed
 from headway.files import blobs as blobs_module
+from headway.files import packs as packs_module
 from headway.files.blobs import LARGE, Blobs
 from headway.testing import FailingDisk
 
@@ -123,14 +124,14 @@ def test_an_index_spares_reading_the_pack(folder: Path, monkeypatch: pytest.Monk
     names = [blobs.put(b"%d" % n) for n in range(7)]
     blobs.sync()
     read: list[int] = []
-    entries = blobs_module._entries
+    entries = packs_module.entries
 
     def counted(*arguments: object) -> object:
         for entry in entries(*arguments):  # type: ignore[arg-type]  # as they came
             read.append(1)
             yield entry
 
-    monkeypatch.setattr(blobs_module, "_entries", counted)
+    monkeypatch.setattr(blobs_module, "entries", counted)
     assert [Blobs(str(folder)).get(name) for name in names] == [b"%d" % n for n in range(7)]
     assert 0 < len(read) < 7 * 7
     blobs.close()
@@ -154,7 +155,7 @@ def test_a_pack_without_an_index_gets_one(folder: Path, monkeypatch: pytest.Monk
         writer = Blobs(str(folder))
         writer.put(b"19")
         writer.close()
-    monkeypatch.setattr(blobs_module, "_entries", lambda *_: pytest.fail("a pack was read"))
+    monkeypatch.setattr(blobs_module, "entries", lambda *_: pytest.fail("a pack was read"))
     assert [Blobs(str(folder)).get(name) for name in names[1:]] == [b"%d" % n for n in range(1, 20)]
 
 

@@ -34,6 +34,17 @@ def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool 
     return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
 
 
+def tidy(store: PlanStore) -> None:
+    """What a run does of its own accord: many packs become few, and space is freed once that is worth the look.
+
+    That look goes through all that ever happened; so there has to be twice as much as was needed the last time.
+    """
+    if store.blobs.doubled:
+        free_space(store)
+    else:
+        store.blobs.gather()
+
+
 def sweep(store: PlanStore, root: str, home: str) -> None:
     """Take away what killed processes left of files that they were about to put in place: in a project's own folder,
     and beside what its plans make."""

@@ -25,7 +25,7 @@ from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
 from headway.engine.functions import Function, loader
-from headway.engine.gc import free_space
+from headway.engine.gc import tidy
 from headway.engine.growth import Growth, foresee
 from headway.engine.imports import UNGUARDED
 from headway.engine.judge import Judge
@@ -435,7 +435,7 @@ class Session:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
-                free_space(self.store)
+                tidy(self.store)
         return result
 
     def _run(

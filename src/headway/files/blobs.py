@@ -1,8 +1,8 @@
 """Bytes by the sha256 that names them. Small ones in packs, large ones as files of their own. Knows nothing else.
 
-A pack is self-describing: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other; one pack
-per writing process. Beside it, `<pack>.index` says where its blobs are and can be deleted: packs are then read entry
-by entry. A blob is verified each time it is read, so an index that is wrong costs time and nothing else.
+A pack is self-describing (packs.py), and one writing process's own. Beside it, `<pack>.index` says where its blobs are
+and can be deleted: packs are then read entry by entry. A blob is verified each time it is read, so an index that is
+wrong costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -10,19 +10,28 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
+from headway.files.packs import WINDOW, Place, entries, entry_of
 
 MANY_PACKS = 40
-"""So many writers later it is time to free space: each of them left a pack."""
+"""So many writers later it is time to put packs together: each of them left one."""
+
+SMALL_SHARE = 4
+"""A pack that holds no more than one in so many bytes is put together with others like it."""
+
+WORTH = 16 << 20
+"""Fewer bytes than this are not worth a look at what is needed of them."""
+
+NEEDED = "needed"
+"""A file that says how many bytes there were when space had last been freed."""
 
 LOCK = "lock"
 """Writers share it; whoever frees space has it alone."""
@@ -35,19 +44,6 @@ INDEX_FROM = 128
 
 PROJECT_ABOVE = 2
 """How many folders the blobs are below the project: `.headway/blobs`."""
-
-_HEADER = re.compile(rb"([0-9a-f]{64}) (\d{1,15})\n")
-_HEADER_MAX = 64 + 1 + 15 + 1
-_WINDOW = 1 << 20
-_LINE_FEED = ord("\n")
-
-
-class Place(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Where a blob's bytes are."""
-
-    pack: str
-    offset: int
-    size: int
 
 
 class Freed(NamedTuple):
@@ -132,8 +128,26 @@ class Blobs:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are so many packs that freeing space is due."""
+        """Whether there are so many packs that putting them together is due."""
         return len(self._packs()) >= MANY_PACKS
+
+    @property
+    def doubled(self) -> bool:
+        """Whether there is twice as much as when space had last been freed, so that it is worth looking again."""
+        needed = 0
+        with suppress(OSError, ValueError), open(os.path.join(self.folder, NEEDED), encoding="ascii") as file:
+            needed = int(file.read())
+        return self._total() >= max(2 * needed, WORTH)
+
+    def gather(self) -> None:
+        """Put small packs together, whether their blobs are needed or not. Not while anybody writes, as above."""
+        self.close()
+        with self._alone():
+            self._forget()
+            self._learn()
+            sizes = self._sizes()
+            self._repack([pack for pack, size in sizes.items() if size * SMALL_SHARE <= sum(sizes.values())])
+            self._forget()
 
     def free(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Freed:
         """Delete every blob that is not needed. Not while anybody writes: what they found here must stay.
@@ -151,10 +165,17 @@ class Blobs:
             self._learn()
             dead = {name: size for name, size in self.names() if name not in live}
             if (dead or len(self._packs()) >= MANY_PACKS) and not dry_run:
-                self._drop(dead.keys())
+                self._repack(self._packs(), dead.keys())
+                for name, path in list(self._large_files()):
+                    if name in dead:
+                        self._disk.remove(path)
                 self._forget()
             self._sound.clear()
             total = sum(1 for _ in self.names()) - (len(dead) if dry_run else 0)
+            with suppress(OSError):
+                if not dry_run:
+                    path = os.path.join(self.folder, NEEDED)
+                    write_file(self._disk, path, [b"%d" % self._total()], durable=False)
         return Freed(total, len(dead), sum(dead.values()))
 
     def _sweep(self) -> None:
@@ -165,10 +186,10 @@ class Blobs:
                     with suppress(FileNotFoundError):
                         self._disk.remove(os.path.join(folder, name))
 
-    def _drop(self, dead: Collection[str]) -> None:
-        """Write what is kept into one pack, durably, before the old ones go."""
-        packs = self._packs()
-        live = {name: place for name, place in self._places().items() if name not in dead}
+    def _repack(self, packs: Sequence[str], dead: Collection[str] = ()) -> None:
+        """Write what is kept of packs into one, durably, before they go."""
+        found = ((pack, self._packed.get(pack, {})) for pack in packs)
+        live = {n: Place(pack, *place) for pack, places in found for n, place in places.items() if n not in dead}
         if live:
             pack, copied = f"{os.getpid()}-{os.urandom(6).hex()}.pack", dict[str, tuple[int, int]]()
             write_file(self._disk, os.path.join(self.folder, pack), self._copies(live, copied), durable=True)
@@ -177,16 +198,13 @@ class Blobs:
             for path in (f"{pack}.index", pack):
                 with suppress(FileNotFoundError):
                     self._disk.remove(os.path.join(self.folder, path))
-        for name, path in list(self._large_files()):
-            if name in dead:
-                self._disk.remove(path)
 
     def _copies(self, live: Mapping[str, Place], copied: dict[str, tuple[int, int]]) -> Iterator[bytes]:
         """Entries of a new pack; `copied` comes to say where they are in it."""
         end = 0
         for name in sorted(live, key=lambda name: live[name]):
             data = self.get(name)
-            entry = b"%s %d\n%s\n" % (name.encode(), len(data), data)
+            entry = entry_of(name, data)
             end += len(entry)
             copied[name] = (end - len(data) - 1, len(data))
             yield entry
@@ -252,14 +270,14 @@ class Blobs:
         self._check()
         if self._fd < 0 or self._pid != os.getpid():
             self._open_pack()
-        entries = [b"%s %d\n%s\n" % (name.encode(), len(data), data) for name, data in many.items()]
+        written = [entry_of(name, data) for name, data in many.items()]
         try:
-            write_all(self._disk, self._fd, b"".join(entries), self._end)
+            write_all(self._disk, self._fd, b"".join(written), self._end)
         except OSError as error:
             with suppress(OSError):
                 self._disk.truncate(self._fd, self._end)
             raise _refused(error) from error
-        for (name, data), entry in zip(many.items(), entries, strict=True):
+        for (name, data), entry in zip(many.items(), written, strict=True):
             self._end += len(entry)
             self._written[name] = (self._end - len(data) - 1, len(data))
         self._read_to[self._pack] = self._end
@@ -361,7 +379,7 @@ class Blobs:
                 continue
             path = os.path.join(self.folder, pack)
             kept = self._copy_aside(path)
-            write_file(self._disk, path, self._sound_entries(path), durable=True)
+            write_file(self._disk, path, self._soundentries(path), durable=True)
             with suppress(OSError):
                 self._disk.remove(f"{path}.index")
             size = sum(end - start for start, end in gaps)
@@ -374,7 +392,7 @@ class Blobs:
         while os.path.lexists(kept):
             kept, count = f"{path}.damaged-{count + 1}", count + 1
         with open(path, "rb") as file:
-            write_file(self._disk, kept, iter(lambda: file.read(_WINDOW), b""), durable=True)
+            write_file(self._disk, kept, iter(lambda: file.read(WINDOW), b""), durable=True)
         return os.path.basename(kept)
 
     def _find(self, name: str) -> Place | None:
@@ -462,7 +480,7 @@ class Blobs:
         places = self._packed.setdefault(pack, {})
         known = len(places)
         with open(path, "rb") as file:
-            for name, place in _entries(file, pack, start):
+            for name, place in entries(file, pack, start):
                 places[name] = (place.offset, place.size)
                 start = place.offset + place.size + 1
         if len(places) - known >= INDEX_FROM and self._share >= 0 and not self._is_being_written(pack):
@@ -474,17 +492,17 @@ class Blobs:
         gaps, end = [], 0
         with open(os.path.join(self.folder, pack), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            for name, place in _entries(file, pack, 0):
+            for name, place in entries(file, pack, 0):
                 start = place.offset - len(f"{name} {place.size}\n")
                 gaps += [(end, start)] if start > end else []
                 end = place.offset + place.size + 1
         return gaps + ([(end, size)] if end < size else [])
 
-    def _sound_entries(self, path: str) -> Iterator[bytes]:
+    def _soundentries(self, path: str) -> Iterator[bytes]:
         with open(path, "rb") as file:
-            for name, place in _entries(file, "", 0):
+            for name, place in entries(file, "", 0):
                 file.seek(place.offset)
-                yield b"%s %d\n%s\n" % (name.encode(), place.size, file.read(place.size))
+                yield entry_of(name, file.read(place.size))
 
     def _is_being_written(self, pack: str) -> bool:
         """Its writer holds it; where that cannot be told, it may be."""
@@ -506,6 +524,14 @@ class Blobs:
         except FileNotFoundError:
             return []
 
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of all packs."""
+        return {pack: os.path.getsize(os.path.join(self.folder, pack)) for pack in self._packs()}
+
+    def _total(self) -> int:
+        """All bytes that blobs take on disk."""
+        return sum((*self._sizes().values(), *(os.path.getsize(path) for _, path in self._large_files())))
+
     def _large(self, name: str) -> str:
         return os.path.join(self.folder, name[:2], name)
 
@@ -516,50 +542,6 @@ class Blobs:
                     for name in sorted(os.listdir(os.path.join(self.folder, part))):
                         if len(name) == 64:
                             yield name, os.path.join(self.folder, part, name)
-
-
-def _entries(file: BinaryIO, pack: str, start: int) -> Iterator[tuple[str, Place]]:
-    """The entries of a pack from an offset on; behind bytes that are none, those whose digest is right."""
-    size = os.fstat(file.fileno()).st_size
-    certain = True
-    window, base = b"", start
-    while start < size:
-        if start + _HEADER_MAX > base + len(window) < size:
-            file.seek(start)
-            window, base = file.read(_WINDOW), start
-        header = _HEADER.match(window, start - base)
-        if header is not None:
-            name, length, body = header[1].decode(), int(header[2]), base + header.end()
-            if _ends_well(file, body + length, window, base) and (certain or _has_digest(file, body, length, name)):
-                yield name, Place(pack, body, length)
-                start, certain = body + length + 1, True
-                continue
-        certain = False
-        start = _next_header(file, start + 1, size)
-
-
-def _ends_well(file: BinaryIO, end: int, window: bytes, base: int) -> bool:
-    """Whether a line feed stands there: in the window, or else in the file."""
-    if end < base + len(window):
-        return window[end - base] == _LINE_FEED
-    file.seek(end)
-    return file.read(1) == b"\n"
-
-
-def _has_digest(file: BinaryIO, body: int, length: int, name: str) -> bool:
-    file.seek(body)
-    return hashlib.sha256(file.read(length)).hexdigest() == name
-
-
-def _next_header(file: BinaryIO, start: int, size: int) -> int:
-    """Where the next bytes are that look like a header; the end if there are none."""
-    while start < size:
-        file.seek(start)
-        found = _HEADER.search(file.read(_WINDOW + _HEADER_MAX))
-        if found is not None and found.start() < _WINDOW:
-            return start + found.start()
-        start += _WINDOW
-    return size
 
 
 def _refused(error: OSError) -> StorageFailed:

@@ -13,7 +13,7 @@ from headway.core import codec
 from headway.errors import LedgerDamaged
 
 _NAME = re.compile(r"ledger\.(\d{1,18})\.jsonl\.gz")
-LEVEL = 6
+LEVEL = 1
 
 
 class Segment(NamedTuple):
