@@ -14,6 +14,7 @@ from headway.errors import BlobDamaged, StorageFailed
 from headway.files import blobs as blobs_module
 from headway.files import packs as packs_module
 from headway.files.blobs import LARGE, Blobs
+from headway.files.packs import Index, index_of
 from headway.testing import FailingDisk
 
 
@@ -93,7 +94,7 @@ def test_a_pack_describes_itself(folder: Path) -> None:
     assert packs(folder)[0].read_bytes() == f"{name} 3\na\nb\n".encode()
 
 
-@pytest.mark.parametrize("index", ["deleted", "empty", "wrong places", "too long"])
+@pytest.mark.parametrize("index", ["deleted", "empty", "damaged", "of before", "wrong places", "too long"])
 def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     """It costs time and nothing else."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 3)
@@ -105,10 +106,14 @@ def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.Monk
     if index == "deleted":
         path.unlink()
     else:
+        places = Index(text).all()
+        last = max(places, key=lambda name: places[name])
         changed = {
             "empty": b"",
-            "wrong places": text.replace(b":[67", b":[68"),
-            "too long": text.replace(b'"read_to":', b'"read_to":9'),
+            "damaged": text[:-1] + bytes([text[-1] ^ 1]),
+            "of before": b'{"read_to":3,"places":{}}',
+            "wrong places": index_of({name: (start + 1, size - 1) for name, (start, size) in places.items()}),
+            "too long": index_of(places | {last: (9_000, 2)}),
         }
         path.write_bytes(changed[index])
         assert path.read_bytes() != text
@@ -117,9 +122,32 @@ def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.Monk
     assert list(reader.verify()) == []
 
 
-def test_an_index_spares_reading_the_pack(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+NAMES = st.binary(min_size=32, max_size=32).map(bytes.hex)
+
+
+@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40))), NAMES, st.data())
+def test_an_index_says_what_it_was_made_of_or_nothing(
+    places: dict[str, tuple[int, int]], other: str, data: st.DataObject
+) -> None:
+    """By name or all at once; a name that is not in it is not found, and one flipped byte is noticed."""
+    close = dict(list(places.items())[:1])
+    places |= {name[:16] + "0" * 48: place for name, place in close.items()}  # as alike as the search can tell
+    written = index_of(places)
+    index = Index(written)
+    assert index.all() == dict(index) == places
+    assert len(index) == len(places)
+    assert (other in index) == (other in places)
+    assert "no name" not in index
+    at = data.draw(st.integers(0, len(written) - 1))
+    with pytest.raises(ValueError, match="index"):
+        Index(written[:at] + bytes([written[at] ^ 0x40]) + written[at + 1 :])
+
+
+@pytest.mark.parametrize("many", [1, 1_000], ids=["looked up in place", "read in"])
+def test_an_index_spares_reading_the_pack(folder: Path, monkeypatch: pytest.MonkeyPatch, many: int) -> None:
     """With it, places are known without looking at a single entry; what came after it is read from the pack."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    monkeypatch.setattr(blobs_module, "MANY_BLOBS", many)
     blobs = Blobs(str(folder))
     names = [blobs.put(b"%d" % n) for n in range(7)]
     blobs.sync()

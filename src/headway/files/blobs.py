@@ -15,11 +15,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
-import msgspec
-
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
-from headway.files.packs import WINDOW, Place, entries, entry_of
+from headway.files.packs import WINDOW, Index, Place, entries, entry_of, index_of
 
 MANY_PACKS = 40
 """So many writers later it is time to put packs together: each of them left one."""
@@ -42,6 +40,9 @@ LARGE = 256 * 1024
 INDEX_FROM = 128
 """A pack with fewer entries is read as quickly as an index."""
 
+MANY_BLOBS = 4096
+"""An index of more is looked up in place: few packs are that large, and reading all of it in takes longer."""
+
 PROJECT_ABOVE = 2
 """How many folders the blobs are below the project: `.headway/blobs`."""
 
@@ -54,18 +55,13 @@ class Freed(NamedTuple):
     bytes: int
 
 
-class _Index(msgspec.Struct):
-    read_to: int
-    places: dict[str, tuple[int, int]]
-
-
 class Blobs:
     """The blobs of one project."""
 
     def __init__(self, folder: str, *, disk: Disk = REAL) -> None:
         self.folder = folder
         self._disk = disk
-        self._packed: dict[str, dict[str, tuple[int, int]]] = {}
+        self._packed: dict[str, Mapping[str, tuple[int, int]]] = {}
         """By pack: where the bytes of each of its blobs begin, and how many they are."""
         self._elsewhere: dict[str, Place] = {}
         """Blobs that were not where they were first looked for."""
@@ -188,7 +184,7 @@ class Blobs:
 
     def _repack(self, packs: Sequence[str], dead: Collection[str] = ()) -> None:
         """Write what is kept of packs into one, durably, before they go."""
-        found = ((pack, self._packed.get(pack, {})) for pack in packs)
+        found = ((pack, self._listed(pack)) for pack in packs)
         live = {n: Place(pack, *place) for pack, places in found for n, place in places.items() if n not in dead}
         if live:
             pack, copied = f"{os.getpid()}-{os.urandom(6).hex()}.pack", dict[str, tuple[int, int]]()
@@ -282,7 +278,7 @@ class Blobs:
             self._written[name] = (self._end - len(data) - 1, len(data))
         self._read_to[self._pack] = self._end
         self._dirty = True
-        if len(self._written) >= max(INDEX_FROM, 2 * self._indexed):
+        if len(self._written) >= max(INDEX_FROM, 4 * self._indexed):
             self._write_index()
 
     def _write_large(self, name: str, data: bytes) -> None:
@@ -317,9 +313,8 @@ class Blobs:
         """Derived: a disk that refuses it refuses nothing that matters."""
         if len(places) >= INDEX_FROM:
             path = os.path.join(self.folder, f"{pack}.index")
-            read_to = max(start + size + 1 for start, size in places.values())
             with suppress(OSError):
-                write_file(self._disk, path, [msgspec.json.encode(_Index(read_to, places))], durable=False)
+                write_file(self._disk, path, [index_of(places)], durable=False)
 
     def _check(self) -> None:
         if self._stopped:
@@ -414,9 +409,14 @@ class Blobs:
     def _places(self) -> dict[str, Place]:
         """Where all blobs are that were learned of."""
         found: dict[str, Place] = {}
-        for pack, places in reversed(list(self._packed.items())):
-            found |= {name: Place(pack, *place) for name, place in places.items()}
+        for pack in reversed(list(self._packed)):
+            found |= {name: Place(pack, *place) for name, place in self._listed(pack).items()}
         return found | self._elsewhere
+
+    def _listed(self, pack: str) -> dict[str, tuple[int, int]]:
+        """What is known of a pack, as a table of one's own."""
+        places = self._packed.get(pack, {})
+        return places.all() if isinstance(places, Index) else dict(places)
 
     def _read(self, place: Place) -> bytes:
         with suppress(OSError), open(os.path.join(self.folder, place.pack), "rb") as file:
@@ -470,19 +470,21 @@ class Blobs:
                         self._read_to[pack] = self._read_pack(path, pack, start)
 
     def _read_index(self, path: str, pack: str) -> None:
-        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError), open(f"{path}.index", "rb") as file:
-            index = msgspec.json.decode(file.read(), type=_Index)
+        with suppress(OSError, ValueError), open(f"{path}.index", "rb") as file:
+            index = Index(file.read())
             if index.read_to <= os.path.getsize(path):
-                self._packed[pack], self._read_to[pack] = index.places, index.read_to
+                self._packed[pack] = index if len(index) >= MANY_BLOBS else index.all()
+                self._read_to[pack] = index.read_to
 
     def _read_pack(self, path: str, pack: str, start: int) -> int:
         """Read the entries of a pack from an offset on: where they end. Whoever writes spares the next one that."""
-        places = self._packed.setdefault(pack, {})
+        places = self._listed(pack)
         known = len(places)
         with open(path, "rb") as file:
             for name, place in entries(file, pack, start):
                 places[name] = (place.offset, place.size)
                 start = place.offset + place.size + 1
+        self._packed[pack] = places
         if len(places) - known >= INDEX_FROM and self._share >= 0 and not self._is_being_written(pack):
             self._leave_index(pack, places)
         return start

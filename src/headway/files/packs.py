@@ -1,11 +1,21 @@
-"""The format of a pack: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other."""
+"""The format of a pack: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other.
+
+And of its index, which is derived from it: a checksum of all that follows, how far into the pack it reaches, how many
+entries it names, and then a column each: the first eight bytes of their names as numbers, in order, where their bytes
+begin, how many they are, and their names. A name is found by halving, so that nothing has to be read in for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import struct
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 import msgspec
@@ -24,6 +34,68 @@ class Place(msgspec.Struct, frozen=True, order=True, gc=False):
     pack: str
     offset: int
     size: int
+
+
+class Index(Mapping[str, tuple[int, int]]):
+    """Where the bytes of each blob of a pack begin, and how many they are."""
+
+    read_to: int
+    _count: int
+
+    def __init__(self, data: bytes) -> None:
+        """What `index_of` gave; a ValueError for anything else."""
+        if len(data) < _FIXED.size or data[: len(_MARK)] != _MARK:
+            raise ValueError("no index of this machine")
+        checksum: int
+        _, checksum, self.read_to, self._count = _FIXED.unpack_from(data)
+        columns = memoryview(data)[_FIXED.size :]
+        if len(columns) != 56 * self._count or zlib.crc32(data[_CHECKED:]) != checksum:
+            raise ValueError("a damaged index")
+        end = 8 * self._count
+        self._keys, self._starts, self._sizes = (columns[n * end : (n + 1) * end].cast("Q") for n in range(3))
+        self._names = columns[3 * end :]
+
+    def all(self) -> dict[str, tuple[int, int]]:
+        """All of it, read in."""
+        names, places = self._names.hex(), zip(self._starts, self._sizes, strict=True)
+        return {names[at : at + 64]: place for at, place in zip(range(0, len(names), 64), places, strict=True)}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._names[at : at + 32].hex() for at in range(0, 32 * self._count, 32))
+
+    def __getitem__(self, name: str) -> tuple[int, int]:
+        try:
+            whole = bytes.fromhex(name)
+        except ValueError:
+            raise KeyError(name) from None
+        key = int.from_bytes(whole[:8], "big")
+        at = bisect_left(self._keys, key)
+        while at < self._count and self._keys[at] == key:
+            if self._names[32 * at : 32 * at + 32] == whole:
+                return self._starts[at], self._sizes[at]
+            at += 1
+        raise KeyError(name)
+
+
+_MARK = b"index 1\n" if sys.byteorder == "little" else b"1 xedni\n"
+_FIXED = struct.Struct("=8sQQQ")
+_CHECKED = 16
+"""From here on, the checksum counts."""
+
+
+def index_of(places: Mapping[str, tuple[int, int]]) -> bytes:
+    """The index of a pack with these blobs: all of them up to the last."""
+    names = sorted(places)
+    whole = bytes.fromhex("".join(names))
+    keys = array("Q", struct.unpack(">" + "Q24x" * len(names), whole))
+    starts = array("Q", [places[name][0] for name in names])
+    sizes = array("Q", [places[name][1] for name in names])
+    read_to = max((start + size + 1 for start, size in zip(starts, sizes, strict=True)), default=0)
+    data = b"".join((_FIXED.pack(_MARK, 0, read_to, len(names)), keys, starts, sizes, whole))
+    return data[: len(_MARK)] + struct.pack("=Q", zlib.crc32(data[_CHECKED:])) + data[_CHECKED:]
 
 
 def entry_of(name: str, data: bytes) -> bytes:
