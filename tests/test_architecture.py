@@ -21,6 +21,7 @@ LAYERS = (
     {"core", "disk", "stamp"},
     {"ledger", "files", "given"},
     {"projections"},
+    {"plan_folder"},
     {"store"},
     {"engine", "interop"},
     {"choosing", "history", "proposals"},

@@ -24,12 +24,12 @@ from headway.files.outputs import LARGEST, Outputs
 from headway.ledger import repair
 from headway.ledger.base import Finding
 from headway.ledger.recovery import move_aside, now
+from headway.plan_folder import PlanFolder
 from headway.project import Project
 from headway.projections.drift import adoption
 from headway.projections.plan_files import Drift, Kind
 from headway.projections.saved_execution import SavedExecution
 from headway.projections.story import count
-from headway.store import PlanFolder
 
 Answer = Literal["adopt", "discard"]
 REPAIR = "headway doctor --repair"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
@@ -40,10 +40,11 @@ from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer, rejected
+from headway.plan_folder import Notice, PlanFolder, keep_quiet
 from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
 from headway.proposals import base_of, in_full, lost_problems, storable
-from headway.store import Notice, PlanFolder, PlanStore, PlanVersion, keep_quiet
+from headway.store import PlanStore, PlanVersion
 
 if TYPE_CHECKING:
     from headway.core.check import Problem  # what checks a plan is loaded when a plan is checked
@@ -159,8 +160,13 @@ class Project:
 
         return check_beside_others(plan, plan.id or hash_goal(plan.goal), self.store)
 
-    def log(self, plan_id: str, *, first: int = 1, last: int | None = None) -> Iterator[Record]:
-        """What happened to a plan. A damaged ledger is refused before the first event."""
+    def log(
+        self, plan_id: str, *, first: int = 1, last: int | None = None, naming: Collection[str] = ()
+    ) -> Iterator[Record]:
+        """What happened to a plan. A damaged ledger is refused before the first event.
+
+        `naming`: only what names one of these ids or types.
+        """
         newest = self.show(plan_id, thorough=first == 1).position.seq
         if last is not None and not 0 < last <= newest:
             raise NotFound(
@@ -169,7 +175,7 @@ class Project:
                 hint=f"headway log --plan-id {plan_id}",
                 code="event.none",
             )
-        return self.folder(plan_id).history(first, last)
+        return self.folder(plan_id).history(first, last, naming=naming)
 
     async def events(self, plan_id: str | None = None, *, since: int = 1) -> AsyncIterator[Signal]:
         """What happened to a plan from an event on, and then what happens, as it happens: `async for`."""
@@ -435,7 +441,7 @@ class Project:
             isinstance(record.event, PlanImported)
             and (record.event.origin, record.event.at) == (given.state.project_id, given.position)
             and given.position.seq
-            for record in folder.history()
+            for record in folder.history(naming=(PlanImported.type,))
         )
 
     # History.

@@ -216,7 +216,7 @@ class Reading:
             if meant.plan is None or at is not None:
                 raise
             return self._named(self._work.foreseen(meant).state, word), []  # the file has it, and nobody ran that yet
-        records = self._project.log(meant.plan_id, last=at)
+        records = self._project.log(meant.plan_id, last=at, naming=(spec.id,))
         attempts = [attempt for record in records for attempt in _attempt(record, spec.id)]
         done = state.completed.get(spec.id)
         if done is not None and not attempts:

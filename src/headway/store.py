@@ -1,339 +1,28 @@
-"""The plans of one project on disk: each a folder with its ledger and the projections of it.
-
-Joins ledger, blobs and projections; knows nothing of runs, of people or of how anything is shown.
-"""
+"""The plans of one project on disk: found, listed, saved and deleted. Knows nothing of runs or of people."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
-from headway.calm import paused
 from headway.core.commands import ImportPlan
 from headway.core.decide import decide
 from headway.core.events import Event, Record
-from headway.core.evolve import apply, replay
+from headway.core.evolve import apply
 from headway.core.ids import hash_goal, name_elsewhere, plan_id_problem
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Position, State
+from headway.core.state import State
 from headway.disk import REAL, Disk
-from headway.errors import DamageError, DecisionNeeded, HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
+from headway.errors import DamageError, DecisionNeeded, HeadwayError, NotFound, TryLater, UsageError
 from headway.files.blobs import Blobs
-from headway.ledger.file import FileLedger, Verified
-from headway.ledger.lock import FileLock
-from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
-from headway.projections import phases
-from headway.projections.plan_files import ALL, VIEWS, Left, PlanFiles
+from headway.ledger.file import Verified, ends_with
+from headway.plan_folder import STRUCTURE, Newest, Notice, PlanFolder, Watcher, keep_quiet
 from headway.projections.saved_execution import SavedExecution
 
-STRUCTURE = frozenset(
-    {
-        "plan_created",
-        "goal_changed",
-        "plan_updated",
-        "artifact_added",
-        "artifact_updated",
-        "artifact_removed",
-        "artifact_reordered",
-        "plan_replanned",
-        "plan_imported",
-        "plan_rebuilt",
-    }
-)
-CHECKPOINTS = STRUCTURE | {
-    "milestone_completed",
-    "plan_closed",
-    "plan_reset",
-    "plan_approved",
-    "plan_rejected",
-    "profile_set",
-    "profile_locked",
-}
-"""After these every projection is written, the checkpoint included; after a run, if it pays."""
-
-EVENT_BYTES = 400
-"""A rough size of an event: how far behind a large projection may be is a matter of bytes."""
-
-LARGE_VIEW, ENDING_SHARE = 4 * 1024 * 1024, 8
-"""A plan.json above this size is written at the end of a run that changed this part of it, or together with others."""
-
-FOLLOW = 0.1
-"""How often, in seconds, whoever follows a ledger looks whether it has grown."""
-
-FEW_UNITS = 100
-"""Phase ledgers of so many units are brought up to date in the middle of a run; of more, at its end."""
-
 TRASH = ".deleted-"
-
-Notice = Callable[[str], None]
-"""Hears of what a caller should know although nothing went wrong."""
-
-
-def keep_quiet(_: str) -> None:
-    """For callers who do not want to hear."""
-
-
-class Watcher(Protocol):
-    """Whoever keeps something of its own by the ledgers of all plans: the history of the project."""
-
-    def began(self, plan_id: str) -> None: ...
-    def projected(self, execution: SavedExecution) -> None: ...
-
-
-class PlanFolder:
-    """One plan: its ledger, its projections, and the one way to write to it."""
-
-    def __init__(
-        self,
-        path: str,
-        *,
-        blobs: Blobs,
-        disk: Disk = REAL,
-        notice: Notice = keep_quiet,
-        watcher: Watcher | None = None,
-        verified: dict[str, Verified] | None = None,
-    ) -> None:
-        self.path = path
-        self._verified = verified if verified is not None else {}
-        self.plan_id = os.path.basename(path)
-        self.blobs = blobs
-        self.files = PlanFiles(path, recall=self._recall, disk=disk)
-        self.disk = disk
-        self._notice = notice
-        self._units: set[str] = set()
-        self._since = 0
-        self._watcher = watcher
-
-    def ledger(self) -> FileLedger:
-        """A ledger object of one's own."""
-        return FileLedger(self.path, disk=self.disk, witnesses=self.files.witnesses, verified=self._verified)
-
-    # Reading.
-
-    def load(self, *, thorough: bool = False) -> SavedExecution | None:
-        """The plan as of the newest event, or None where there is no plan. Never writes.
-
-        `thorough` verifies the ledger from its first line.
-        """
-        loaded = self.ledger().load(thorough=thorough)
-        if loaded is None or loaded.end is None:
-            return None
-        states = deque((state for state, _ in self.fold(loaded.records)), maxlen=1)
-        if states and states[0].plan_id != self.plan_id:
-            raise LedgerDamaged(
-                f"The ledger in the folder of plan {self.plan_id} is that of plan {states[0].plan_id}",
-                facts={"file": self.ledger().path},
-                hint=f"put the ledger of {self.plan_id} back; to copy a plan, export it and import it under another id",
-                code="ledger.other_plan",
-            )
-        return SavedExecution(states[0], loaded.end) if states else None
-
-    def at(self, seq: int) -> SavedExecution:
-        """The plan as of an earlier event."""
-        newest = 0
-        for state, record in self.states(seq):
-            newest = record.seq
-            if newest == seq:
-                return SavedExecution(state, record.position)
-        self.load(thorough=True)  # damage is called damage
-        if any(True for _ in self.history(seq, seq)):
-            raise NotFound(
-                f"What plan {self.plan_id} was as of event {seq} cannot be told: events before it are gone",
-                facts={"known up to event": newest, "known again at event": self._told_again(seq)},
-                hint=f"headway log --plan-id {self.plan_id} shows what is left",
-                code="event.gone",
-            )
-        raise NotFound(
-            f"Plan {self.plan_id} has no event {seq}",
-            facts={"newest before it": newest} if newest else {},
-            hint=f"headway log --plan-id {self.plan_id} lists them",
-            code="event.none",
-        )
-
-    def _told_again(self, seq: int) -> int | str:
-        """The first event after this one at which the whole plan is known."""
-        return next((record.seq for _, record in self.states() if record.seq > seq), "none")
-
-    def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
-        """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
-        return self.fold(self.history(1, last))
-
-    def history(
-        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
-    ) -> Iterator[Record]:
-        """Events by number; those that are not `about` something come as unknown ones."""
-        return self.ledger().history(first, last, about=about)
-
-    def follow(self) -> Iterator[Record]:
-        """Events from the first one on, and then whatever is appended, as long as the ledger is there."""
-        ledger, following = self.ledger(), 1
-        seen: tuple[int, ...] = ()
-        while now := ledger.stamp():
-            if now == seen:
-                time.sleep(FOLLOW)
-                continue
-            seen = now
-            for record in ledger.history(following):
-                following = record.seq + 1
-                yield record
-
-    def fold(self, records: Iterable[Record]) -> Iterator[tuple[State, Record]]:
-        """Nothing is built on what is not there: behind a gap the fold begins again where an event carries it all."""
-        last: Record | None = None
-        try:
-            for state, last in replay(records):
-                if state is not None:
-                    yield state, last
-        except (LookupError, ValueError, TypeError, AttributeError) as error:
-            raise _inconsistent(self.path, last, error) from error
-
-    def _recall(self, position: Position) -> SavedExecution | None:
-        with suppress(HeadwayError):
-            found = self.at(position.seq)
-            return found if found.position == position else None
-        return None
-
-    # Writing.
-
-    @contextmanager
-    def writing(
-        self,
-        *,
-        show: bool = True,
-        known: SavedExecution | None = None,
-        hear: Callable[[Sequence[Record]], None] | None = None,
-    ) -> Iterator[Writer]:
-        """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
-
-        `known`: the plan, if it was loaded a moment ago by whoever needs its state no more. `hear` is told of events.
-        """
-        seen: set[str] = set()
-
-        def note(state: State, records: Sequence[Record]) -> None:
-            if not seen and records and self._watcher is not None:
-                self._watcher.began(self.plan_id)
-            seen.update(record.event.type for record in records)
-            if hear is not None:
-                hear(records)
-            if state.units:
-                self._since = self._since or records[0].seq
-                self._units.update(phases.touched(state, records))
-
-        start = (known.state, known.position) if known is not None else None
-        writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=start)
-        try:
-            yield writer
-            writer.sync()
-            if show:
-                with paused():
-                    self.project(writer, seen)
-        finally:
-            writer.close()
-            self.blobs.close()
-
-    def project(self, writer: Writer, seen: set[str]) -> list[Left]:
-        """Write the projections that are due after events of these types; those that were left alone."""
-        if not seen or writer.state is None or writer.position is None:
-            return []
-        self._write_phases(writer.state, writer.position.seq)
-        execution = SavedExecution(writer.state, writer.position)
-        important, ending = bool(seen & CHECKPOINTS) or self.files.missing(), bool(seen & ENDINGS)
-        is_due = important or self._is_due(execution, ending=ending)
-        left = self.files.refresh(execution, ALL if important or ending else VIEWS) if is_due else []
-        for name, why in left:
-            self._notice(f"{name} {why}")
-        if self._watcher is not None and (is_due or ending):
-            self._watcher.projected(execution)
-        return left
-
-    def show(self, writer: Writer) -> None:
-        """In the middle of a run: a large plan is projected only when enough has happened to pay for it."""
-        writer.sync()
-        with writer.standing_still() as (state, position):
-            if state is not None and position is not None:
-                if len(self._units) <= FEW_UNITS:
-                    self._write_phases(state, position.seq)
-                execution = SavedExecution(state, position)
-                if self._is_due(execution):
-                    self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
-
-    def _write_phases(self, state: State, seq: int) -> None:
-        """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them."""
-        if not state.units:
-            return
-        home = self._phases
-        known = phases.reflected(home, self.plan_id)
-        if known is None:
-            self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
-        elif known < self._since - 1:  # a run that was killed had no time to write them
-            self._units.update(phases.touched(state, self.history(known + 1, self._since - 1)))
-        units, self._units, self._since = self._units, set(), seq + 1
-        try:
-            phases.write(self.disk, home, state, sorted(units), seq)
-        except (OSError, HeadwayError) as error:
-            self._notice(f"phases/ could not be written: {error}")
-
-    @property
-    def _phases(self) -> str:
-        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
-
-    def phases_amiss(self, execution: SavedExecution) -> dict[str, bool]:
-        """Units whose phase ledgers say something else than the plan's, and whether they are there at all. Those that
-        something has happened to since they were last written are caught up with by whoever writes next."""
-        state = execution.state
-        known = phases.reflected(self._phases, self.plan_id)
-        behind = phases.touched(state, self.history(known + 1)) if known is not None else set()
-        units = (unit for expansion in state.units.values() for unit in expansion.units)
-        return phases.amiss(self._phases, state, (unit for unit in units if unit not in behind))
-
-    def write_phases(self, execution: SavedExecution, units: Iterable[str]) -> None:
-        """The phase ledgers of these units, anew."""
-        self._units.update(units)
-        self._since = self._since or execution.position.seq + 1
-        self._write_phases(execution.state, execution.position.seq)
-
-    def _is_due(self, execution: SavedExecution, *, ending: bool = False) -> bool:
-        """Whether enough has happened to pay for writing them: less is asked for at the `ending` of a run."""
-        try:
-            size = os.path.getsize(self.files.path(VIEWS[0]))
-        except OSError:
-            return True
-        named = dict(self.files.witnesses()).get(VIEWS[0].name)
-        behind = execution.position.seq - (named.seq if named else 0)
-        small, share = (LARGE_VIEW, ENDING_SHARE) if ending else (SMALL_STATE, 1)
-        return size < small or behind * EVENT_BYTES * share >= size
-
-    @contextmanager
-    def idle(self) -> Iterator[None]:
-        """Keep runs out meanwhile; refused while one is under way."""
-        lock = self.run_lock()
-        if not lock.acquire(wait=0):
-            raise TryLater(f"Plan {self.plan_id} is running", facts=lock.signature(), hint="try again when it is done")
-        try:
-            yield
-        finally:
-            lock.release()
-
-    def dead_claims(self, state: State) -> tuple[str, ...]:
-        """Artifacts that a run has claimed which is not there any more: nobody holds the plan's run lock."""
-        held = tuple(artifact_id for artifact_id, claim in state.claims.items() if claim.run)
-        return () if not held or self.is_running() else held
-
-    def is_running(self) -> bool:
-        """Whether somebody is the plan's scheduler now. Looks only: nothing is created, and no other look is in its
-        way; where nobody can tell, somebody is."""
-        return self.run_lock().is_taken()
-
-    def run_lock(self) -> FileLock:
-        """Whoever holds this one is the plan's scheduler."""
-        return FileLock(os.path.join(self.path, "run.lock"))
 
 
 class PlanVersion(NamedTuple):
@@ -379,6 +68,7 @@ class PlanStore:
         self.notice = notice
         self._watcher = watcher
         self._verified: dict[str, Verified] = {}
+        self._newest: dict[str, Newest] = {}
 
     def folder(self, plan_id: str) -> PlanFolder:
         """The folder of a plan, whether it exists or not. Ids are unique whatever their case."""
@@ -407,6 +97,7 @@ class PlanStore:
             notice=self.notice,
             watcher=self._watcher,
             verified=self._verified,
+            newest=self._newest,
         )
 
     def ids(self) -> list[str]:
@@ -416,6 +107,21 @@ class PlanStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
         return [e.name for e in entries if not plan_id_problem(e.name) and e.is_dir()]
+
+    def ends_with(self, plan_id: str, hash_: str) -> bool:
+        """Whether this event is still the newest of a plan, by the end of its ledger alone."""
+        return ends_with(os.path.join(self.base_path, plan_id), hash_)
+
+    def latest(self, count: int) -> list[str]:
+        """The ids of those that were written to last, the newest first."""
+        times = {plan_id: self._written_at(plan_id) for plan_id in self.ids()}
+        return sorted(times, key=lambda plan_id: -times[plan_id])[:count]
+
+    def _written_at(self, plan_id: str) -> int:
+        try:
+            return os.stat(os.path.join(self.base_path, plan_id, "ledger.jsonl")).st_mtime_ns
+        except OSError:
+            return 0
 
     def save(self, execution: SavedExecution) -> str:
         """Make this the plan's state, as an event; the plan's folder. Saving what is there already adds nothing.
@@ -575,19 +281,6 @@ def _version(number: int, record: Record, state: State, before: dict[str, Artifa
         added=[a for a in state.artifacts if a not in before],
         removed=[a for a in before if a not in state.artifacts],
         modified=[a for a, spec in state.artifacts.items() if before.get(a, spec) != spec],
-    )
-
-
-def _inconsistent(path: str, last: Record | None, error: Exception) -> LedgerDamaged:
-    return LedgerDamaged(
-        "The ledger's events do not fit together",
-        facts={
-            "file": os.path.join(path, "ledger.jsonl"),
-            "after event": last.seq if last else 0,
-            "reason": f"{type(error).__name__}: {error}",
-        },
-        hint="put the newest backup of ledger.jsonl back",
-        code="ledger.inconsistent",
     )
 
 

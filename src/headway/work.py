@@ -317,7 +317,7 @@ class Work:
 
     def _released(self, plan_id: str, artifact_id: str, at: int | None) -> str | None:
         """Why it was last given back without an end: it asked to be tried later, say."""
-        for record in reversed(list(self.project.log(plan_id, last=at))):
+        for record in reversed(list(self.project.log(plan_id, last=at, naming=(artifact_id,)))):
             if isinstance(record.event, ArtifactReleased) and artifact_id in record.event.ids:
                 return record.event.reason
         return None

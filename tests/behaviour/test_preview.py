@@ -97,6 +97,22 @@ def test_times_are_the_median_of_an_artifacts_own_history(bench: Bench, monkeypa
     assert found.estimated_duration_seconds == 0.06
 
 
+def test_of_what_was_made_too_long_ago_the_last_time_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a ledger has grown, only its end is looked through."""
+    bench.plan("a", b={"run": "sleep 0.02; echo x > {output}"})
+    for _ in range(3):
+        bench.run(rerun_all=True)
+    for number in range(6):
+        bench.write("s.txt", str(number))
+        bench.plan("a", b={"run": "sleep 0.02; echo x > {output}"}, c={"run": "cat s.txt > {output}"})
+        bench.run()
+    monkeypatch.setattr("headway.ledger.file.RECENT", 8_000)
+    found = preview(bench, rerun_all=True).items
+    assert (found["b"].estimate.basis, found["b"].estimate.runs) == ("history", 1)
+    assert found["b"].estimate.ms == (bench.state().completed["b"].ms,) * 3
+    assert 1 < found["c"].estimate.runs < 6
+
+
 def test_what_was_never_made_takes_what_similar_ones_took_and_else_a_default(bench: Bench) -> None:
     """Similar: the same kind of recipe, in any plan of this project."""
     bench.plan(c={"run": "echo x > {output}"})

@@ -414,7 +414,7 @@ def test_a_large_projection_follows_runs_that_changed_enough_of_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be behind by an eighth of itself, names the event that it reflects, and an export is as of now."""
-    monkeypatch.setattr("headway.store.LARGE_VIEW", 0)
+    monkeypatch.setattr("headway.plan_folder.LARGE_VIEW", 0)
     source = bench.path("source.txt")
     source.write_text("0", encoding="utf-8")
     bench.plan("; ".join(f"a{n}" for n in range(300)), a0={"sources": ["source.txt"]})

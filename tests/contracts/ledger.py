@@ -109,6 +109,16 @@ class LedgerContract(ABC):
         assert fold(None, loaded.records) == fold(None, ledger.history())
         assert [r.seq for r in ledger.history()] == [1, 2, 3, 4]
 
+    def test_history_can_be_of_what_is_named(self, ledger: Ledger) -> None:
+        """By a type, or by an id or any other text that an event has; a part of a text is not it."""
+        records = write(ledger, created(), goal("two"), goal('say "two"'), goal("four"))
+
+        assert list(ledger.history(naming=("four",))) == records[3:]
+        assert list(ledger.history(naming=("two", "goal_changed"))) == records[1:]
+        assert list(ledger.history(naming=('say "two"',))) == [records[2]]
+        assert list(ledger.history(naming=("fou", "nobody"))) == []
+        assert list(ledger.history(3, naming=("two", "four"))) == records[3:]
+
     def test_a_batch_begins_with_what_others_wrote(self, ledger: Ledger) -> None:
         """Whoever knows some events is told the later ones; whoever knows none is told all."""
         mine = write(ledger, created())

@@ -20,8 +20,9 @@ from headway.core.lifecycle import is_done
 from headway.core.plan import PlanSpec
 from headway.core.state import Position, State
 from headway.errors import HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
+from headway.plan_folder import PlanFolder
 from headway.projections.saved_execution import SavedExecution
-from headway.store import PlanFolder, PlanStore
+from headway.store import PlanStore
 from tests.unit.projections.test_saved_execution import executions
 from tests.workshop import spec, tree
 
@@ -55,6 +56,35 @@ def test_a_saved_plan_is_loaded_as_it_was(store: PlanStore) -> None:
     assert loaded is not None
     assert msgspec.structs.replace(loaded.state, updated_at="") == saved.state
     assert os.path.isfile(os.path.join(path, "ledger.jsonl"))
+
+
+def test_whoever_loads_a_plan_has_it_for_himself(store: PlanStore) -> None:
+    """Commands ask more than once, and the ledger is read once; what one of them does with it, no other sees."""
+    store.save(execution())
+    first = store.load("p")
+    assert first is not None
+    first.state.artifacts.clear()
+    first.state.goal = "spoilt"
+    again = store.load("p")
+    assert again is not None
+    assert (again.state.goal, list(again.state.artifacts)) == ("g", ["a"])
+    again.state.claims.clear()
+    do(PlanStore(store.base_path), "p", StartArtifacts(ids=("a",), run=""))
+    newest = store.load("p")
+    assert newest is not None
+    assert list(newest.state.claims) == ["a"]
+    os.truncate(os.path.join(store.base_path, "p", "ledger.jsonl"), 100)
+    with pytest.raises(LedgerDamaged):
+        store.load("p")
+
+
+def test_those_that_were_written_to_last_come_first(store: PlanStore) -> None:
+    """As many as are asked for."""
+    for number, plan_id in enumerate(("old", "new", "older")):
+        store.save(execution(plan_id))
+        at = {"new": 30, "old": 20, "older": 10}[plan_id]
+        os.utime(os.path.join(store.base_path, plan_id, "ledger.jsonl"), (number + at * 1000, at * 1000))
+    assert store.latest(2) == ["new", "old"]
 
 
 def settled(state: State) -> State:

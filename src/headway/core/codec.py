@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from functools import cache
 from itertools import islice
 from typing import Any, get_args
@@ -140,6 +140,12 @@ def peek(line: bytes) -> tuple[int, str]:
         return int(match[1]), match[3].decode()
     envelope = opened(line)
     return envelope.seq, envelope.type
+
+
+def names(words: Collection[str]) -> Callable[[bytes], bool]:
+    """Whether a line has one of these words in it, as a text of its own: ids, or types. Nothing of it is verified."""
+    texts = [_encode(word) for word in words]
+    return (lambda line: texts[0] in line) if len(texts) == 1 else (lambda line: any(text in line for text in texts))
 
 
 def number(line: bytes) -> int | None:

@@ -211,3 +211,12 @@ def _done(state: State) -> int:
     )
     hidden = sum(1 for artifact_id in hiding if artifact_id in state.completed or artifact_id in state.skipped)
     return len(state.completed) + len(state.skipped) - hidden
+
+
+def files_of(state: State) -> set[str]:
+    """The files that the artifacts of a plan were made from, and left."""
+    found: set[str] = set()
+    for done in state.completed.values():
+        found.update(done.fp.sources)
+        found.update([output.path.rstrip("/") for output in done.outputs])
+    return found

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -23,6 +24,9 @@ Basis = Literal["history", "similar", "default", "nothing", "unknown"]
 
 REMEMBERED = 20
 """So many of an artifact's newest completions count."""
+
+ALIKE = 50
+"""So many plans, those that were worked at last, tell how long what is similar takes."""
 
 
 class Guess(NamedTuple):
@@ -80,7 +84,7 @@ FREE = Estimate(NO_TIME, basis="nothing")
 
 
 class Durations:
-    """How long artifacts took, by the ledgers of a project; each ledger is read at most once."""
+    """How long artifacts took lately, by the ledgers of a project; each ledger is read at most once."""
 
     def __init__(self, store: PlanStore, state: State) -> None:
         self._store = store
@@ -92,7 +96,7 @@ class Durations:
         """What it will take to make this artifact."""
         kind = kind_of(spec)
         if self._own is None:
-            self._own = self._read(self._state.plan_id, {})[0]
+            self._own = self._read(self._state.plan_id)
         samples = self._own.get(spec.id) or self._last(spec.id)
         if kind == "hand":
             known = Span.of(samples) if samples else None
@@ -106,27 +110,33 @@ class Durations:
         return Estimate(Span(guess.ms, guess.ms, guess.ms), guess.tokens, guess.cost_usd, "default")
 
     def _last(self, artifact_id: str) -> list[int]:
-        """Its newest completion, where the events are another ledger's: a plan that was imported."""
+        """Its newest completion, where the events are another ledger's, or too long ago."""
         done = self._state.completed.get(artifact_id)
         return [done.ms] if done is not None and done.ms and done.how == "made" else []
 
     def _alike(self) -> dict[Kind, Span]:
-        """Over all plans of the project: how long artifacts of each kind took, each counting once."""
+        """Over the plans of the project: how long artifacts of each kind took, each counting once."""
         if self._similar is None:
             found: dict[Kind, list[int]] = {}
-            for plan_id in self._store.ids():
-                samples, kinds = self._read(plan_id, {})
+            for plan_id in self._store.latest(ALIKE):
+                samples, kinds = self._read(plan_id), self._kinds(plan_id)
                 for artifact_id, taken in samples.items():
                     found.setdefault(kinds.get(artifact_id, "hand"), []).append(round(median(taken)))
             self._similar = {kind: Span.of(taken) for kind, taken in found.items()}
         return self._similar
 
-    def _read(self, plan_id: str, kinds: dict[str, Kind]) -> tuple[dict[str, deque[int]], dict[str, Kind]]:
-        """What a ledger says of its artifacts: how long each took, newest last, and of what kind it is."""
+    def _kinds(self, plan_id: str) -> dict[str, Kind]:
+        with suppress(HeadwayError):
+            saved = self._store.folder(plan_id).load()
+            return {a: kind_of(spec) for a, spec in saved.state.artifacts.items()} if saved is not None else {}
+        return {}
+
+    def _read(self, plan_id: str) -> dict[str, deque[int]]:
+        """What a ledger says of its artifacts: how long each took, newest last."""
         samples: dict[str, deque[int]] = {}
         claimed: dict[str, str] = {}
         try:
-            for record in self._store.folder(plan_id).history():
+            for record in self._store.folder(plan_id).recent():
                 event = record.event
                 if isinstance(event, ev.ArtifactStarted):
                     claimed.update((start.id, record.ts) for start in event.starts if not event.run)
@@ -135,22 +145,14 @@ class Durations:
                     if event.how == "made":
                         taken = _between(since, record.ts) if since else event.ms
                         samples.setdefault(event.id, deque(maxlen=REMEMBERED)).append(taken)
-                else:
-                    kinds.update((spec.id, kind_of(spec)) for spec in _specs(event))
         except HeadwayError:  # a ledger that cannot be read has no say; whoever opens it hears why
-            return samples, kinds
-        return samples, kinds
+            return samples
+        return samples
 
 
 def _between(start: str, end: str) -> int:
     """What somebody took who claimed it, by the ledger's own times."""
     return max(round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() * 1000), 0)
-
-
-def _specs(event: ev.Event) -> Iterable[ArtifactSpec]:
-    if isinstance(event, ev.PlanCreated):
-        return event.plan.artifacts
-    return event.artifacts if isinstance(event, (ev.ArtifactAdded, ev.ArtifactUpdated)) else ()
 
 
 def makespan(graph: ArtifactGraph, times: Mapping[str, int], jobs: int) -> int:

@@ -16,7 +16,7 @@ from headway.core.freshness import Reason
 from headway.core.plan import ArtifactSpec, Settings
 from headway.core.state import State
 from headway.errors import HeadwayError
-from headway.store import PlanFolder
+from headway.plan_folder import PlanFolder
 
 NAMEABLE = frozenset({"spec_changed", "recipe_changed"})
 

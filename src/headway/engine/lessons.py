@@ -13,7 +13,7 @@ from headway.core.commands import RecordLearning
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Failure, State
 from headway.errors import HeadwayError
-from headway.store import PlanFolder
+from headway.plan_folder import PlanFolder
 
 MOST = 5
 LONGEST = 120

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from headway.core.ids import name_elsewhere, place_name
+from headway.core.lifecycle import files_of
 from headway.errors import HeadwayError
 from headway.files.blobs import Blobs
 from headway.files.identity import HOME, find_workspace, read_identity
@@ -101,7 +102,7 @@ def judge_of(
 
     path = os.path.join(there.root, HOME, "cache.sqlite")
     cache = Cache(path if os.path.exists(path) else os.devnull + "/none")
-    observer = Observer(there.root, cache.stats())
+    observer = Observer(there.root, cache.stats(files_of(state)), recall=cache.stat)
     return Judge(
         state,
         root=there.root,

@@ -167,12 +167,11 @@ class Precedents:
 
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
-        folder = self._store.folder(plan)
         self._ends[plan] = known[1] if known is not None else START
-        records = folder.history(known[0] if known is not None else 1, about=TELLING)
+        if known is not None and self._store.ends_with(plan, known[1]):
+            return  # most have gained nothing: a short look each, however many there are
+        records = self._store.folder(plan).history(known[0] if known is not None else 1, about=TELLING)
         if known is not None:
-            if folder.ledger().ends_with(known[1]):  # most have gained nothing: a look each, however many there are
-                return
             there = next(records, None)
             if there is None or there.hash != known[1]:
                 self._index_anew(plan)

@@ -15,7 +15,7 @@ from headway.core.commands import ExpandUnits
 from headway.core.events import Record
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
-from headway.core.lifecycle import unfinished
+from headway.core.lifecycle import files_of, unfinished
 from headway.core.pipelines import strangers
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
@@ -43,8 +43,9 @@ from headway.files.outputs import LARGEST, Outputs
 from headway.ledger.lock import FileLock
 from headway.ledger.scan import START
 from headway.ledger.writer import Writer
+from headway.plan_folder import PlanFolder
 from headway.projections.saved_execution import SavedExecution
-from headway.store import PlanFolder, PlanStore
+from headway.store import PlanStore
 
 
 class Judged(NamedTuple):
@@ -220,7 +221,8 @@ class Session:
         cache = Cache(os.path.join(self.home, "cache.sqlite"))
         standing = self._standing(execution, options, functions) if trusting else None
         concerned = stamping.concerned(execution.state, standing.changed) if standing is not None else None
-        seen = observer or Observer(self.root, cache.stats() if concerned is None else {})
+        known = cache.stats(files_of(execution.state)) if concerned is None and observer is None else {}
+        seen = observer or Observer(self.root, known, recall=cache.stat)
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
         precedents = Precedents(self.store, cache, writable=writable)
         boot = scheduler_lock.boot_id()

@@ -26,6 +26,11 @@ CREATE TABLE IF NOT EXISTS ledgers (plan TEXT PRIMARY KEY, seq INT, hash TEXT) W
 """
 
 
+COLUMNS = "path, size, mtime, ctime, inode, digest, kind, at"
+ROW = 640
+"""A cache of fewer bytes for each path that is asked for is read as a whole: looking them up would take longer."""
+
+
 class Made(NamedTuple):
     """An earlier completion: which plan's ledger names it, as which event."""
 
@@ -43,14 +48,24 @@ class Cache:
         self._broken = False
 
     def stats(self, paths: Collection[str] | None = None) -> dict[str, Entry]:
-        """The stat cache: all of it, or what it has of these paths."""
-        columns = "path, size, mtime, ctime, inode, digest, kind, at"
-        if paths is None:
-            rows = self._rows(f"SELECT {columns} FROM stats")
+        """The stat cache: what it has of these paths, and perhaps others: where they are most of it, all is read."""
+        if paths is None or len(paths) * ROW > self._size():
+            rows = self._rows(f"SELECT {COLUMNS} FROM stats")
         else:
             wanted = msgspec.json.encode([path for path in paths if is_text(path)]).decode()
-            rows = self._rows(f"SELECT {columns} FROM stats WHERE path IN (SELECT value FROM json_each(?))", wanted)
+            rows = self._rows(f"SELECT {COLUMNS} FROM stats WHERE path IN (SELECT value FROM json_each(?))", wanted)
         return {path: Entry(Stat(s, m, c, i), digest, kind, at) for path, s, m, c, i, digest, kind, at in rows}
+
+    def stat(self, path: str) -> Entry | None:
+        """What it has of one path."""
+        rows = self._rows(f"SELECT {COLUMNS} FROM stats WHERE path = ?", path) if is_text(path) else []
+        return next((Entry(Stat(s, m, c, i), digest, kind, at) for _, s, m, c, i, digest, kind, at in rows), None)
+
+    def _size(self) -> int:
+        try:
+            return os.path.getsize(self.path)
+        except OSError:
+            return 0
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
         """Add to the stat cache: in the order of its pages, so that each is touched once."""

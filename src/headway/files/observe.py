@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -69,9 +69,17 @@ UNREADABLE = "unreadable: "
 class Observer:
     """Looks at files below one root."""
 
-    def __init__(self, root: str, entries: dict[str, Entry] | None = None) -> None:
+    def __init__(
+        self,
+        root: str,
+        entries: dict[str, Entry] | None = None,
+        *,
+        recall: Callable[[str], Entry | None] = lambda _: None,
+    ) -> None:
+        """`entries` of the stat cache; `recall` looks there for a file that is not among them, before it is hashed."""
         self.root = root
         self.entries = entries if entries is not None else {}
+        self._recall = recall
         self.changed: set[str] = set()
         self.broken: set[str] = set()
         """Links that patterns came upon and that lead nowhere: once they do, the patterns match them."""
@@ -161,7 +169,7 @@ class Observer:
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"
-        known = self.entries.get(path)
+        known = self.entries.get(path) or self._recalled(path)
         if known is not None and known.kind == kind and known.stat == _stat(found) and known.sure():
             return Seen(known.digest, found.st_size, kind)
         try:
@@ -170,6 +178,12 @@ class Observer:
             return ABSENT
         self._keep(path, found, digest, kind)
         return Seen(digest, found.st_size, kind)
+
+    def _recalled(self, path: str) -> Entry | None:
+        known = self._recall(path)
+        if known is not None:
+            self.entries[path] = known
+        return known
 
     def _hash(self, path: str, found: os.stat_result) -> tuple[str, os.stat_result]:
         """Hash until the file holds still while it is read."""

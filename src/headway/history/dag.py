@@ -35,8 +35,9 @@ from headway.history.shapes import (
     Summary,
 )
 from headway.ledger.recovery import now
+from headway.plan_folder import EVENT_BYTES, Notice, keep_quiet
 from headway.projections.saved_execution import SavedExecution
-from headway.store import EVENT_BYTES, Notice, PlanStore, keep_quiet
+from headway.store import PlanStore
 
 SMALL_MANIFEST = 256 * 1024
 ENTRY_BYTES = 250
@@ -479,7 +480,8 @@ class Dag:
         if execution is None:
             return self._before(goal_id)
         before = self._before(goal_id)
-        earlier = [r.event.was for r in folder.history() if isinstance(r.event, ev.GoalChanged) and r.event.was]
+        changes = (record.event for record in folder.history(naming=(ev.GoalChanged.type,)))
+        earlier = [event.was for event in changes if isinstance(event, ev.GoalChanged) and event.was]
         crashed = self._is_crashed(execution)
         return self._projector.detail(
             execution, size=self._ledger_size(goal_id), crashed=crashed, before=before, earlier=dict.fromkeys(earlier)

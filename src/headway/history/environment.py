@@ -43,7 +43,7 @@ from headway.history.upper_shapes import (
 )
 from headway.history.workspace import Workspace
 from headway.ledger.recovery import now
-from headway.store import Notice, keep_quiet
+from headway.plan_folder import Notice, keep_quiet
 
 FOLDER = "environment"
 """Below the environment's home: the folder of its ledger."""

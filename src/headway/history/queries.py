@@ -297,11 +297,12 @@ def _recipe(spec: ArtifactSpec, done: Completion | None) -> dict[str, Any]:
 def _completions(dag: Dag, plan_id: str, artifact_id: str) -> Iterator[dict[str, Any]]:
     """Every time that it was made or accepted: when, in which run, what came of it."""
     run = ""
-    for record in dag.store.folder(plan_id).history():
+    ends = (ev.RunCompleted, ev.RunFailed, ev.RunPaused)
+    for record in dag.store.folder(plan_id).history(naming=(artifact_id, *(k.type for k in (ev.RunStarted, *ends)))):
         event = record.event
         if isinstance(event, ev.RunStarted):
             run = event.run
-        elif isinstance(event, ev.RunCompleted | ev.RunFailed | ev.RunPaused):
+        elif isinstance(event, ends):
             run = ""
         elif isinstance(event, ev.ArtifactCompleted | ev.OutputAccepted) and event.id == artifact_id:
             how = event.how if isinstance(event, ev.ArtifactCompleted) else "accepted"

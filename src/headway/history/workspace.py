@@ -48,7 +48,7 @@ from headway.history.upper_shapes import (
 from headway.history.workspace_cache import Key, WorkspaceCache
 from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
-from headway.store import Notice, keep_quiet
+from headway.plan_folder import Notice, keep_quiet
 
 PATIENCE = 30.0
 """So many seconds one refresh waits for another."""

@@ -7,7 +7,7 @@ returned, and only then may anybody be told.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from headway.core.events import Event, Record, Snapshot
@@ -53,11 +53,17 @@ class Ledger(Protocol):
         ...
 
     def history(
-        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
+        self,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        about: Container[str] | None = None,
+        naming: Collection[str] = (),
     ) -> Iterator[Record]:
         """Events by number, from the very first one that is still kept. Never writes.
 
-        `about`: only events of these types are taken apart, the others come as unknown ones.
+        `about`: only events of these types are taken apart, the others come as unknown ones. `naming`: only those that
+        name one of these anywhere, ids or types; the others are passed over.
         """
         ...
 

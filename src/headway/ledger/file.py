@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
@@ -24,7 +24,6 @@ from headway.ledger.base import Loaded
 from headway.ledger.head import Head
 from headway.ledger.lock import FileLock
 from headway.ledger.scan import (
-    SETTLING,
     START,
     Chain,
     Mark,
@@ -32,11 +31,13 @@ from headway.ledger.scan import (
     before,
     check_format,
     follows,
+    line_after,
     lines,
     pieces,
     place_of,
     scan,
 )
+from headway.ledger.tail import Entry, Tail
 
 NAME = "ledger.jsonl"
 LOCK = "append.lock"
@@ -45,6 +46,9 @@ HEAD_EVERY = 1.0
 TRIES, QUIET = 5, 0.002
 """How often a reader that finds damage looks again while the file changes, and how long it waits to see that."""
 
+RECENT = 8 << 20
+"""So many bytes are looked through by whoever wants to know how things went lately."""
+
 PROJECT_ABOVE = 3
 """How many folders a plan's folder is below the project: `.headway/plans/<plan_id>`."""
 
@@ -52,83 +56,23 @@ Witnesses = Callable[[], "list[tuple[str, Position]]"]
 """Files that name a position of this ledger: whoever they are, the ledger must reach it."""
 
 
-class Entry(NamedTuple):
-    """A line that verifies and continues the chain."""
+def ends_with(folder: str, hash_: str) -> bool:
+    """Whether the last line of the ledger there says that it is this event, so that nothing was appended since.
 
-    line: codec.Envelope
-    offset: int
-    end: int
-
-    @property
-    def position(self) -> Position:
-        return Position(self.line.seq, self.line.hash)
-
-
-class Records(Sequence[Record]):
-    """Events that are taken apart one by one, as somebody goes through them: together they need far more room."""
-
-    def __init__(self, lines: list[codec.Envelope]) -> None:
-        self._lines = lines
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __iter__(self) -> Iterator[Record]:
-        return map(codec.decode, self._lines)
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Record]: ...
-    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
-        return Records(self._lines[index]) if isinstance(index, slice) else codec.decode(self._lines[index])
-
-
-class Tail(NamedTuple):
-    """Events from some offset to the last one that belongs."""
-
-    entries: list[Entry]
-    end: Mark
-    base: int | None = None
-    """Where among them the newest snapshot is."""
-
-    @property
-    def snapshot(self) -> Mark | None:
-        """The newest snapshot among them."""
-        found = self.entries[self.base] if self.base is not None else None
-        return Mark(found.offset, found.position) if found is not None else None
-
-    def hashes(self, named: Container[int]) -> dict[int, str]:
-        """What has to agree with those who name these events: a recovery settles all that was named before it."""
-        found: dict[int, str] = {}
-        for line, _, _ in self.entries:
-            if line.type in SETTLING:
-                found.clear()
-            if line.seq in named:
-                found[line.seq] = line.hash
-        return found
-
-    def loaded(self, known: Position | None, size: int, *, start: Position | None = None) -> Loaded:
-        """What is new to somebody who knows the state at `known`, or all that makes up the state.
-
-        `start` is the event before the first of them.
-        """
-        after = 0 if known is not None and known == start else None
-        if after is None and known is not None:
-            after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
-        newest = self.base or 0
-        records = Records([entry.line for entry in self.entries[newest if after is None else after :]])
-        first = self.entries[newest] if self.entries else None
-        return Loaded(
-            records,
-            self.end.position if self.end.position.seq else None,
-            whole=after is None,
-            base=first.end - first.offset if first else 0,
-            tail=self.end.offset - first.end if first else 0,
-            events=len(self.entries) - newest,
-            size=self.end.offset,
-            debris=self.end.offset < size,
-        )
+    Verifies nothing, and asks nothing else: for whoever looks at many.
+    """
+    try:
+        fd = os.open(f"{folder}/{NAME}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        length = codec.SEAL_LENGTH + 1
+        tail = os.pread(fd, length, max(os.lseek(fd, 0, os.SEEK_END) - length, 0))
+    except OSError:  # a folder, a pipe
+        return False
+    finally:
+        os.close(fd)
+    return tail.endswith(b"\n") and codec.claim(tail[:-1]) == hash_
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
@@ -199,12 +143,17 @@ class FileLedger:
             return ()
 
     def history(
-        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
+        self,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        about: Container[str] | None = None,
+        naming: Collection[str] = (),
     ) -> Iterator[Record]:
         """Events by number, sealed segments included."""
-        newest = 0
+        newest, names = 0, codec.names(naming)
         for data in self._all_lines(first):
-            if first > 1 and before(data, first):
+            if (naming and not names(data)) or (first > 1 and before(data, first)):
                 continue
             if codec.seal(data) is None or (line := codec.opened(data)).seq <= newest:
                 continue
@@ -214,14 +163,13 @@ class FileLedger:
             if newest >= first:
                 yield codec.decode(line, about)
 
-    def ends_with(self, hash_: str) -> bool:
-        """Whether the last line says that it is this event, so that nothing was appended since. Verifies nothing."""
+    def recent(self) -> Iterator[Record]:
+        """The newest events, as far as they can be looked through in a moment; none from sealed segments."""
         with self.opened() as fd:
-            if fd is None:
-                return False
-            length = codec.SEAL_LENGTH + 1
-            tail = os.pread(fd, length, max(os.fstat(fd).st_size - length, 0))
-            return tail.endswith(b"\n") and codec.claim(tail[:-1]) == hash_
+            size = os.fstat(fd).st_size if fd is not None else 0
+            if fd is not None:
+                found = lines(fd, line_after(fd, size - RECENT, size) if size > RECENT else 0, size)
+                yield from (codec.decode(line.data) for line in found if codec.seal(line.data) is not None)
 
     def segments(self) -> list[tuple[int, str]]:
         """Sealed segments, oldest first: the number of their first event, and their path."""

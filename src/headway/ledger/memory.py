@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
@@ -49,10 +49,17 @@ class MemoryLedger:
         )
 
     def history(
-        self, first: int = 1, last: int | None = None, *, about: Container[str] | None = None
+        self,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        about: Container[str] | None = None,
+        naming: Collection[str] = (),
     ) -> Iterator[Record]:
+        names = codec.names(naming)
         for line in self._shelf.lines[first - 1 : last]:
-            yield codec.decode(line, about)
+            if not naming or names(line):
+                yield codec.decode(line, about)
 
     def begin(self, known: Position | None, *, patience: float = 60.0) -> Loaded:
         if not self._shelf.lock.acquire(timeout=patience):

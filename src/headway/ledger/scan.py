@@ -129,7 +129,7 @@ def place_of(fd: int, size: int, number: int) -> int:
     low, high = 0, size
     while high - low > NEAR:
         middle = (low + high) // 2
-        found = first_line(fd, _next_line(fd, middle, high), high)
+        found = first_line(fd, line_after(fd, middle, high), high)
         if found is not None and before(found.data, number) and codec.seal(found.data) is not None:
             low = found.offset
         else:
@@ -137,7 +137,7 @@ def place_of(fd: int, size: int, number: int) -> int:
     return low
 
 
-def _next_line(fd: int, offset: int, stop: int) -> int:
+def line_after(fd: int, offset: int, stop: int) -> int:
     """Where the first line begins that begins behind an offset; `stop` if there is none before it."""
     while offset < stop:
         chunk = os.pread(fd, min(NEAR, stop - offset), offset)

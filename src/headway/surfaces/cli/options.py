@@ -70,8 +70,8 @@ def add_at(parser: argparse.ArgumentParser) -> None:
 
 def project_of(args: Any, screen: Screen | None = None) -> Project:
     """The project that the arguments name; what it has to say on the side goes to the screen."""
+    from headway.plan_folder import keep_quiet
     from headway.project import Project
-    from headway.store import keep_quiet
 
     project = Project(_folder(args), by="cli", notice=screen.note if screen is not None else keep_quiet)
     refuse_home(project.root)

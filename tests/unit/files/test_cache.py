@@ -1,0 +1,53 @@
+"""The stat cache: what it has is asked for before a file is hashed, and never believed of one that was touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from headway.files import cache as cache_module
+from headway.files.cache import Cache
+from headway.files.observe import Entry, Observer
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    """The cache of a project with many files, each of which has been looked at."""
+    observer = Observer(str(tmp_path))
+    for number in range(50):
+        (tmp_path / f"{number}.txt").write_text(str(number))
+        os.utime(tmp_path / f"{number}.txt", (1, 1))
+        observer.look(f"{number}.txt")
+    kept = Cache(str(tmp_path / "cache.sqlite"))
+    at_rest = ((path, Entry(e.stat, e.digest, e.kind, e.at + 10**9)) for path, e in observer.entries.items())
+    kept.keep_stats(at_rest)
+    return kept
+
+
+@pytest.mark.parametrize("row", [0, 10**9], ids=["looked up", "read as a whole"])
+def test_what_is_asked_for_is_found_whatever_is_sooner(cache: Cache, monkeypatch: pytest.MonkeyPatch, row: int) -> None:
+    """Paths that it does not know, or that are no text, are simply not there."""
+    monkeypatch.setattr(cache_module, "ROW", row)
+    found = cache.stats(["3.txt", "7.txt", "none.txt", "\udcff"])
+    assert {"3.txt", "7.txt"} <= found.keys() <= {f"{number}.txt" for number in range(50)}
+    assert found["3.txt"] == cache.stat("3.txt")
+    assert cache.stat("none.txt") is cache.stat("\udcff") is None
+
+
+def test_a_file_that_is_not_at_hand_is_recalled_before_it_is_hashed(cache: Cache, tmp_path: Path) -> None:
+    """One that was touched since is hashed all the same."""
+    names = ["3.txt", "4.txt", "new.txt", "gone.txt"]
+    (tmp_path / "4.txt").write_text("anew")
+    (tmp_path / "new.txt").write_text("new")
+    expected = [Observer(str(tmp_path)).look(name) for name in names]
+    hashed: list[str] = []
+
+    class Telling(Observer):
+        def _hash(self, path: str, found: os.stat_result) -> tuple[str, os.stat_result]:
+            hashed.append(path)
+            return super()._hash(path, found)
+
+    assert [Telling(str(tmp_path), {}, recall=cache.stat).look(name) for name in names] == expected
+    assert hashed == ["4.txt", "new.txt"]
