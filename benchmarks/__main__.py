@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import appending, histories, making, peers, pipelines, plans, resting, starting, workspaces
+from benchmarks import aging, appending, histories, making, peers, pipelines, plans, resting, starting, workspaces
 from benchmarks.measure import Benchmark, Row, Setting, table
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "step": making.step,
     "state": making.state,
     "pipelines": pipelines.pipelines,
+    "age": aging.aging,
 }
 QUICK = 0.1
 """What --quick multiplies every count by."""
