@@ -171,7 +171,7 @@ def test_what_stands_in_a_file_that_it_was_changing_is_kept_and_the_run_says_so(
     """Nobody can tell whose bytes these are: they are not lost, and there is a command that brings them back."""
     (shared / "headway.yaml").write_text(
         IN_PLACE.replace("test -e go || sleep 30;", "")
-        .replace("echo half", "touch at-it; echo half")
+        .replace("echo half >> f.txt", "echo half >> f.txt; touch at-it")
         .replace("; test -e go || sleep 30", "")
     )
     run_and_kill(shared, "at-it")

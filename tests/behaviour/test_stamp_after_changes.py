@@ -167,9 +167,13 @@ class StampAndFullJudgement(RuleBasedStateMachine):
     def what_is_left_of_a_stamp_says_what_a_full_judgement_says(self) -> None:
         """About every artifact; and a stamp that holds vouches for all of them."""
         work = self._work()
-        full = {a: reason.text for a, reason in work.session.judge("stamped").reasons.items() if not reason.fresh}
-        left = work.session.judge("stamped", writable=True)
-        assert {a: reason.text for a, reason in left.reasons.items() if not reason.fresh} == full
+        thorough = work.session.judge(
+            "stamped", execution=work.project.show("stamped")
+        )  # no stamp is about what is given
+        full = {a: reason.text for a, reason in thorough.reasons.items() if not reason.fresh}
+        for left in (work.session.judge("stamped"), work.session.judge("stamped", writable=True)):
+            assert {a: reason.text for a, reason in left.reasons.items() if not reason.fresh} == full
+        assert list(work.session.judge("stamped").reasons) == list(thorough.reasons)
         if self._changed() == frozenset():
             assert full == {}
 

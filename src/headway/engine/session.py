@@ -151,6 +151,7 @@ class Session:
         `just`: only these artifacts, and what they build on.
         """
         folder = self.store.folder(plan_id)
+        as_it_is = writable or (execution is None and at is None and not just)
         if execution is None:
             execution = folder.at(at) if at is not None else folder.load()
         if execution is None:
@@ -158,7 +159,7 @@ class Session:
         saved = execution
         execution, due = self.foreseen(execution) if at is None else (execution, [])
         judged = self._judged(
-            execution, options or Options(), functions, writable=writable, just=just, trusting=writable and not due
+            execution, options or Options(), functions, writable=writable, just=just, trusting=as_it_is and not due
         )
         judged = judged._replace(due=tuple(due), saved=saved if due else None)
         if execution.state.claims and at is None and not writable:
@@ -253,6 +254,8 @@ class Session:
         else:
             seen.entries.update(cache.stats(judge.behind(concerned)))
             judge.only(standing)
+            if not writable:  # whoever shows it shows it in the plan's order
+                judge.reasons = {a: judge.reasons[a] for a in judge.shared.order()}
         return Judged(execution, judge, selected)
 
     def _standing(
