@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.errors import BlobDamaged, StorageFailed
+from headway.disk import Disk
+from headway.errors import BlobDamaged, StorageFailed, TryLater
 from headway.files import blobs as blobs_module
 from headway.files import packs as packs_module
 from headway.files.blobs import LARGE, Blobs
@@ -264,6 +269,48 @@ def test_a_pack_that_is_being_written_is_left_alone(folder: Path) -> None:
     assert Blobs(str(folder)).repair() == []
     writing.close()
     assert len(list(Blobs(str(folder)).verify())) == 1
+
+
+def test_threads_of_one_process_write_sync_and_put_packs_together(folder: Path) -> None:
+    """Nobody waits for somebody who waits for them, and what one closes another one need not sync any more."""
+    blobs, until = Blobs(str(folder)), time.monotonic() + 0.5
+    blobs.put(b"first")
+
+    def write() -> list[str]:
+        names = []
+        while time.monotonic() < until:
+            names.append(blobs.put(os.urandom(40)))
+            blobs.sync()
+        return names
+
+    def gather() -> None:
+        while time.monotonic() < until:
+            with suppress(TryLater):
+                blobs.gather()
+
+    workers = ThreadPoolExecutor()
+    gathering, writing = workers.submit(gather), [workers.submit(write) for _ in range(2)]
+    names = [name for written in writing for name in written.result(timeout=20)]
+    gathering.result(timeout=20)
+    blobs.close()
+    assert set(dict(Blobs(str(folder)).names())) >= set(names)
+
+
+def test_a_pack_is_let_go_of_only_when_its_index_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever puts packs together before that would leave the index behind, for good."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    blobs, write = Blobs(str(folder)), blobs_module.write_file
+    blobs.put_all([b"%d" % n for n in range(9)])
+    blobs.sync()
+
+    def meanwhile(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool) -> None:
+        with suppress(TryLater):
+            Blobs(str(folder)).free(set, dry_run=False)
+        write(disk, path, chunks, durable=durable)
+
+    monkeypatch.setattr(blobs_module, "write_file", meanwhile)
+    blobs.close()
+    assert [path.stem for path in folder.glob("*.index")] == [pack.name for pack in packs(folder)]
 
 
 @pytest.mark.parametrize("short", [False, True])

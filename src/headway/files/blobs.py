@@ -105,22 +105,25 @@ class Blobs:
     def sync(self) -> None:
         """Make everything put so far durable. A failed sync is never tried again."""
         with self._syncing:  # whoever comes second waits: it may be its bytes that are being synced
-            with self._mutex:
-                self._check()
-                fd, dirty, fresh = self._fd, self._dirty, self._fresh
-                self._dirty = self._fresh = False
-            try:
-                if dirty:
-                    self._disk.sync(fd)
-                if fresh:
-                    sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
-            except OSError as error:
-                self._stopped = str(error)
-                raise StorageFailed(
-                    "The disk did not confirm a blob",
-                    facts={"error": error.strerror or error},
-                    hint="check the disk, then headway doctor",
-                ) from error
+            self._sync()
+
+    def _sync(self) -> None:
+        with self._mutex:
+            self._check()
+            fd, dirty, fresh = self._fd, self._dirty, self._fresh
+            self._dirty = self._fresh = False
+        try:
+            if dirty:
+                self._disk.sync(fd)
+            if fresh:
+                sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
+        except OSError as error:
+            self._stopped = str(error)
+            raise StorageFailed(
+                "The disk did not confirm a blob",
+                facts={"error": error.strerror or error},
+                hint="check the disk, then headway doctor",
+            ) from error
 
     @property
     def crowded(self) -> bool:
@@ -207,16 +210,18 @@ class Blobs:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError as error:
-            raise TryLater(
-                "Somebody is writing blobs", hint="try again when no run is under way", code="blob.busy"
-            ) from error
-        finally:
-            os.close(fd)
+        """Nobody writes meanwhile: other processes do not get the lock, and other threads of this one wait."""
+        with self._mutex:
+            fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield
+            except BlockingIOError as error:
+                raise TryLater(
+                    "Somebody is writing blobs", hint="try again when no run is under way", code="blob.busy"
+                ) from error
+            finally:
+                os.close(fd)
 
     def _take_share(self) -> None:
         """As long as this process writes, nobody frees space."""
@@ -233,19 +238,21 @@ class Blobs:
 
     def close(self) -> None:
         """Sync, leave an index behind and let go of the pack; the next writer begins one of its own."""
-        if self._share >= 0 and self._pid == os.getpid():
-            os.close(self._share)
-            self._share = -1
-        if self._fd < 0 or self._pid != os.getpid():
-            return
-        try:
-            if self._dirty and not self._stopped:
-                self.sync()
-            self._write_index()
-        finally:
-            with self._mutex:
+        with self._syncing, self._mutex:  # another thread may be syncing that very pack
+            if self._pid != os.getpid():
+                return
+            try:
+                if self._dirty and not self._stopped:
+                    self._sync()
+                if self._fd >= 0:
+                    self._write_index()
+            finally:
                 fd, self._fd = self._fd, -1
-                self._disk.close(fd)
+                share, self._share = self._share, -1  # last: until then nobody takes the pack away
+                if fd >= 0:
+                    self._disk.close(fd)
+                if share >= 0:
+                    os.close(share)
 
     def _is_sound(self, name: str, size: int) -> bool:
         """Whether these bytes are here as they should be: looked at once, so that damage does not last."""
