@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.disk import Disk
+from headway.disk import Disk, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
 from headway.files import blobs as blobs_module
 from headway.files import packs as packs_module
@@ -296,17 +296,42 @@ def test_threads_of_one_process_write_sync_and_put_packs_together(folder: Path) 
     assert set(dict(Blobs(str(folder)).names())) >= set(names)
 
 
+def test_a_forked_child_reads_what_its_parent_writes_and_writes_a_pack_of_its_own(folder: Path) -> None:
+    """What it inherited is not its own: neither the pack, which grows without it, nor the share of the lock."""
+    blobs = Blobs(str(folder))
+    blobs.put(b"before")
+    ready, done = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(ready, 1)
+        fds = len(os.listdir("/dev/fd"))
+        sound = blobs.get(digest(b"after")) == b"after"
+        for _ in range(5):
+            blobs.put(b"before")
+        sound = sound and len(os.listdir("/dev/fd")) <= fds
+        blobs.put(b"by the child")
+        blobs.close()
+        os._exit(0 if sound else 1)
+    blobs.put(b"after")
+    blobs.sync()
+    os.write(done, b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    blobs.close()
+    assert len(packs(folder)) == 2
+    assert {data for name, _ in blobs.names() if (data := blobs.get(name))} == {b"before", b"after", b"by the child"}
+
+
 def test_a_pack_is_let_go_of_only_when_its_index_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever puts packs together before that would leave the index behind, for good."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
-    blobs, write = Blobs(str(folder)), blobs_module.write_file
+    blobs = Blobs(str(folder))
     blobs.put_all([b"%d" % n for n in range(9)])
     blobs.sync()
 
     def meanwhile(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool) -> None:
         with suppress(TryLater):
             Blobs(str(folder)).free(set, dry_run=False)
-        write(disk, path, chunks, durable=durable)
+        write_file(disk, path, chunks, durable=durable)
 
     monkeypatch.setattr(blobs_module, "write_file", meanwhile)
     blobs.close()

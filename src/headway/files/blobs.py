@@ -91,7 +91,8 @@ class Blobs:
         """Keep all of these, in one write; their names. If that fails, some of them may be kept."""
         names = [hashlib.sha256(data).hexdigest() for data in many]
         with self._mutex:
-            if self._share < 0 or self._pid != os.getpid():
+            self._disown()
+            if self._share < 0:
                 self._take_share()
             new = {n: data for n, data in zip(names, many, strict=True) if not self._is_sound(n, len(data))}
             for name in [name for name, data in new.items() if len(data) >= LARGE]:
@@ -109,6 +110,7 @@ class Blobs:
 
     def _sync(self) -> None:
         with self._mutex:
+            self._disown()
             self._check()
             fd, dirty, fresh = self._fd, self._dirty, self._fresh
             self._dirty = self._fresh = False
@@ -236,11 +238,21 @@ class Blobs:
         self._forget()
         self._sound.clear()
 
+    def _disown(self) -> None:
+        """In a child that was forked: what its parent holds and writes is not its own."""
+        if self._pid == os.getpid():
+            return
+        for fd in (self._fd, self._share):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._share = -1
+        self._pid, self._dirty, self._fresh = os.getpid(), False, False
+        self._forget()
+
     def close(self) -> None:
         """Sync, leave an index behind and let go of the pack; the next writer begins one of its own."""
         with self._syncing, self._mutex:  # another thread may be syncing that very pack
-            if self._pid != os.getpid():
-                return
+            self._disown()
             try:
                 if self._dirty and not self._stopped:
                     self._sync()
@@ -271,7 +283,7 @@ class Blobs:
 
     def _write_packed(self, many: Mapping[str, bytes]) -> None:
         self._check()
-        if self._fd < 0 or self._pid != os.getpid():
+        if self._fd < 0:
             self._open_pack()
         written = [entry_of(name, data) for name, data in many.items()]
         try:
@@ -307,7 +319,7 @@ class Blobs:
             raise _refused(error) from error
         with suppress(OSError):  # a file system without locks: then nobody can tell, and repairs leave it alone
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._pack, self._fd, self._pid, self._end = pack, fd, os.getpid(), 0
+        self._pack, self._fd, self._end = pack, fd, 0
         self._written, self._indexed, self._fresh = {}, 0, True
         self._packed = {pack: self._written, **self._packed}  # whatever stands elsewhere may be damaged
 
@@ -464,6 +476,7 @@ class Blobs:
     def _learn(self, *, indexed: bool = True) -> None:
         """Read the entries that packs have gained since the last look."""
         with self._mutex:
+            self._disown()
             self._learned = True
             for pack in self._packs():
                 if self._packed.get(pack) is self._written:  # nobody knows it better
