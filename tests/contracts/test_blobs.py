@@ -321,6 +321,30 @@ def test_a_forked_child_reads_what_its_parent_writes_and_writes_a_pack_of_its_ow
     assert {data for name, _ in blobs.names() if (data := blobs.get(name))} == {b"before", b"after", b"by the child"}
 
 
+@pytest.mark.parametrize("asks", ["anew", "again"])
+def test_a_blob_is_found_while_packs_are_put_together(folder: Path, monkeypatch: pytest.MonkeyPatch, asks: str) -> None:
+    """A reader that comes upon a pack which has just gone looks where its blobs went."""
+    for data in (b"one", b"two", b"three"):
+        writer = Blobs(str(folder))
+        writer.put(data)
+        writer.close()
+    reader, listed = Blobs(str(folder)), Blobs._packs
+    if asks == "again":
+        assert reader.get(digest(b"one")) == b"one"
+        Blobs(str(folder)).free(lambda: {digest(b"one"), digest(b"two")}, dry_run=False)
+
+    def gathered(blobs: Blobs) -> list[str]:
+        found = listed(blobs)
+        monkeypatch.setattr(Blobs, "_packs", listed)
+        Blobs(str(folder)).free(lambda: {digest(b"one")}, dry_run=False)
+        return found
+
+    monkeypatch.setattr(Blobs, "_packs", gathered)
+    if asks == "anew":
+        assert reader.has(digest(b"one"))
+    assert reader.get(digest(b"one")) == b"one"
+
+
 def test_a_pack_is_let_go_of_only_when_its_index_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever puts packs together before that would leave the index behind, for good."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)

@@ -418,8 +418,8 @@ class Blobs:
 
     def _place(self, name: str) -> Place | None:
         """Where the bytes are, by what was learned so far."""
-        if name in self._elsewhere:
-            return self._elsewhere[name]
+        if (place := self._elsewhere.get(name)) is not None:
+            return place
         for pack, places in list(self._packed.items()):  # another thread may be learning
             if name in places:
                 return Place(pack, *places[name])
@@ -456,8 +456,9 @@ class Blobs:
 
     def _get_elsewhere(self, name: str, place: Place) -> bytes:
         """An index may be wrong, and there may be another copy."""
-        self._forget()
-        self._learn(indexed=False)
+        with self._mutex:  # nobody else learns from that index again
+            self._forget()
+            self._learn(indexed=False)
         for pack, places in list(self._packed.items()):
             other = Place(pack, *places.get(name, (0, 0)))
             data = self._read(other)
@@ -478,16 +479,24 @@ class Blobs:
         with self._mutex:
             self._disown()
             self._learned = True
-            for pack in self._packs():
-                if self._packed.get(pack) is self._written:  # nobody knows it better
-                    continue
-                path = os.path.join(self.folder, pack)
-                with suppress(FileNotFoundError):
-                    if pack not in self._read_to and indexed:
-                        self._read_index(path, pack)
-                    start = self._read_to.get(pack, 0)
-                    if os.path.getsize(path) > start:
-                        self._read_to[pack] = self._read_pack(path, pack, start)
+            packs, gone = list[str](), ["?"]
+            while gone and packs != (packs := self._packs()):  # put together meanwhile: their blobs are in another one
+                gone = [pack for pack in packs if not self._learn_of(pack, indexed=indexed)]
+
+    def _learn_of(self, pack: str, *, indexed: bool) -> bool:
+        """Whether a pack is still there."""
+        if self._packed.get(pack) is self._written:  # nobody knows it better
+            return True
+        path = os.path.join(self.folder, pack)
+        try:
+            if pack not in self._read_to and indexed:
+                self._read_index(path, pack)
+            start = self._read_to.get(pack, 0)
+            if os.path.getsize(path) > start:
+                self._read_to[pack] = self._read_pack(path, pack, start)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _read_index(self, path: str, pack: str) -> None:
         with suppress(OSError, ValueError), open(f"{path}.index", "rb") as file:
