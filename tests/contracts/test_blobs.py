@@ -345,6 +345,33 @@ def test_a_blob_is_found_while_packs_are_put_together(folder: Path, monkeypatch:
     assert reader.get(digest(b"one")) == b"one"
 
 
+def test_a_damaged_blob_does_not_keep_packs_from_being_put_together(folder: Path) -> None:
+    """Its pack stays as it is; all others become one."""
+    names = []
+    for number in range(10):
+        blobs = Blobs(str(folder))
+        names.append(blobs.put(b"%d" % number))
+        blobs.close()
+    damaged = Path(blobs.file_of(names[3]))
+    damaged.write_bytes(damaged.read_bytes().replace(b"\n3\n", b"\n?\n"))
+    was = damaged.read_bytes()
+    Blobs(str(folder)).gather()
+    assert len(packs(folder)) == 2
+    assert damaged.read_bytes() == was
+    reader = Blobs(str(folder))
+    assert [reader.get(name) for name in names if name != names[3]] == [b"%d" % n for n in range(10) if n != 3]
+
+
+def test_what_a_killed_process_left_of_packs_goes_when_they_are_put_together(folder: Path) -> None:
+    """It can be as large as all of them."""
+    blobs = Blobs(str(folder))
+    blobs.put(b"one")
+    blobs.close()
+    (folder / "1-2.pack.4194305.0123abcd.tmp").write_bytes(b"half of it")
+    blobs.gather()
+    assert not list(folder.glob("*.tmp"))
+
+
 def test_a_pack_is_let_go_of_only_when_its_index_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever puts packs together before that would leave the index behind, for good."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)

@@ -141,13 +141,18 @@ class Blobs:
         return self._total() >= max(2 * needed, WORTH)
 
     def gather(self) -> None:
-        """Put small packs together, whether their blobs are needed or not. Not while anybody writes, as above."""
+        """Put small packs together, whether their blobs are needed or not. Not while anybody writes.
+
+        One that holds a damaged blob stays as it is: the others need not wait for it.
+        """
         self.close()
         with self._alone():
+            self._sweep()
             self._forget()
             self._learn()
             sizes = self._sizes()
-            self._repack([pack for pack, size in sizes.items() if size * SMALL_SHARE <= sum(sizes.values())])
+            small = [pack for pack, size in sizes.items() if size * SMALL_SHARE <= sum(sizes.values())]
+            self._repack([pack for pack in small if self._is_whole(pack)])
             self._forget()
 
     def free(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Freed:
@@ -187,6 +192,10 @@ class Blobs:
                     with suppress(FileNotFoundError):
                         self._disk.remove(os.path.join(folder, name))
 
+    def _is_whole(self, pack: str) -> bool:
+        """Whether all blobs of a pack are as they should be."""
+        return all(self._sound_at(Place(pack, *place), name) is not None for name, place in self._listed(pack).items())
+
     def _repack(self, packs: Sequence[str], dead: Collection[str] = ()) -> None:
         """Write what is kept of packs into one, durably, before they go."""
         found = ((pack, self._listed(pack)) for pack in packs)
@@ -204,7 +213,8 @@ class Blobs:
         """Entries of a new pack; `copied` comes to say where they are in it."""
         end = 0
         for name in sorted(live, key=lambda name: live[name]):
-            data = self.get(name)
+            data = self._sound_at(live[name], name)
+            data = data if data is not None else self.get(name)
             entry = entry_of(name, data)
             end += len(entry)
             copied[name] = (end - len(data) - 1, len(data))
@@ -357,10 +367,8 @@ class Blobs:
         place = self._find(name)
         if place is None:
             return self._get_large(name)
-        data = self._read(place)
-        if hashlib.sha256(data).hexdigest() == name:
-            return data
-        return self._get_elsewhere(name, place)
+        data = self._sound_at(place, name)
+        return data if data is not None else self._get_elsewhere(name, place)
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every blob that is here, with its size."""
@@ -437,11 +445,13 @@ class Blobs:
         places = self._packed.get(pack, {})
         return places.all() if isinstance(places, Index) else dict(places)
 
-    def _read(self, place: Place) -> bytes:
+    def _sound_at(self, place: Place, name: str) -> bytes | None:
+        """The bytes there, if they are those that have this name."""
+        data = b""
         with suppress(OSError), open(os.path.join(self.folder, place.pack), "rb") as file:
             file.seek(place.offset)
-            return file.read(place.size)
-        return b""
+            data = file.read(place.size)
+        return data if hashlib.sha256(data).hexdigest() == name else None
 
     def _get_large(self, name: str) -> bytes:
         path = self._large(name)
@@ -461,8 +471,8 @@ class Blobs:
             self._learn(indexed=False)
         for pack, places in list(self._packed.items()):
             other = Place(pack, *places.get(name, (0, 0)))
-            data = self._read(other)
-            if hashlib.sha256(data).hexdigest() == name:
+            data = self._sound_at(other, name)
+            if data is not None:
                 self._elsewhere[name] = other
                 return data
         if os.path.exists(self._large(name)):
