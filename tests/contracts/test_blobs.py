@@ -372,6 +372,25 @@ def test_what_a_killed_process_left_of_packs_goes_when_they_are_put_together(fol
     assert not list(folder.glob("*.tmp"))
 
 
+def test_a_repair_that_is_cut_short_leaves_no_index_of_what_was_there_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the bytes that were set aside all others moved: an index that does not know would hide some of them."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    for step in range(1, 20):
+        blobs = Blobs(str(folder / str(step)))
+        names = [blobs.put(b"%d" % n * 30) for n in range(10)]
+        (pack,), (index,) = packs(folder / str(step)), (folder / str(step)).glob("*.index")
+        of_the_first_few = index.read_bytes()
+        blobs.close()
+        index.write_bytes(of_the_first_few)
+        pack.write_bytes(b"?" + pack.read_bytes()[1:])
+        with suppress(OSError):
+            Blobs(blobs.folder, disk=FailingDisk(step)).repair()
+        reader = Blobs(blobs.folder)
+        assert [name for name in names[1:] if not reader.has(name)] == []
+
+
 def test_a_pack_is_let_go_of_only_when_its_index_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever puts packs together before that would leave the index behind, for good."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)

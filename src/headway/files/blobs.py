@@ -401,9 +401,9 @@ class Blobs:
                 continue
             path = os.path.join(self.folder, pack)
             kept = self._copy_aside(path)
-            write_file(self._disk, path, self._soundentries(path), durable=True)
-            with suppress(OSError):
+            with suppress(FileNotFoundError):  # before what it tells of moves
                 self._disk.remove(f"{path}.index")
+            write_file(self._disk, path, self._sound_entries(path), durable=True)
             size = sum(end - start for start, end in gaps)
             done.append(f"{pack}: {size} bytes belong to no blob; as it was, it is {kept}. No blob was lost.")
         self._forget()
@@ -539,7 +539,7 @@ class Blobs:
                 end = place.offset + place.size + 1
         return gaps + ([(end, size)] if end < size else [])
 
-    def _soundentries(self, path: str) -> Iterator[bytes]:
+    def _sound_entries(self, path: str) -> Iterator[bytes]:
         with open(path, "rb") as file:
             for name, place in entries(file, "", 0):
                 file.seek(place.offset)
