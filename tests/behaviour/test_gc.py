@@ -103,6 +103,21 @@ def test_nothing_is_freed_while_somebody_writes(root: Path) -> None:
     free_space(Project(root).store)
 
 
+def test_nothing_is_freed_while_another_thread_of_the_same_process_writes(root: Path) -> None:
+    """Whoever is done first with a plan of its own lets go of nothing that others rely on."""
+    made("a")
+    store = Project(root).store
+    with store.folder("words").writing():
+        name = store.blobs.put(b"not named yet")
+        with store.folder("others").writing():
+            pass
+        for whose in (store, Project(root).store):
+            with pytest.raises(TryLater):
+                free_space(whose)
+        assert store.blobs.get(name) == b"not named yet"
+    assert free_space(store).freed == 1
+
+
 def test_what_a_killed_writer_left_half_written_goes(root: Path) -> None:
     """A large blob is a file of its own, put in place by a rename that a killed process did not get to."""
     plan = Plan("Words", id="words")

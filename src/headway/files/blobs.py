@@ -78,6 +78,7 @@ class Blobs:
         self._stopped = ""
         self._pid = os.getpid()
         self._share = -1
+        self._users = 0
         self._mutex = threading.RLock()
         self._syncing = threading.Lock()
 
@@ -256,13 +257,31 @@ class Blobs:
             if fd >= 0:
                 os.close(fd)
         self._fd = self._share = -1
+        self._users = 0
         self._pid, self._dirty, self._fresh = os.getpid(), False, False
         self._forget()
 
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """For whoever puts blobs and then records what names them; the last to leave closes."""
+        with self._mutex:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._users = max(self._users - 1, 0)
+            self.close()
+
     def close(self) -> None:
-        """Sync, leave an index behind and let go of the pack; the next writer begins one of its own."""
+        """Sync, leave an index behind and let go of the pack; the next writer begins one of its own.
+
+        Not while another thread uses it: nobody may free what no event names yet.
+        """
         with self._syncing, self._mutex:  # another thread may be syncing that very pack
             self._disown()
+            if self._users:
+                return
             try:
                 if self._dirty and not self._stopped:
                     self._sync()
