@@ -99,7 +99,9 @@ def test_a_pack_describes_itself(folder: Path) -> None:
     assert packs(folder)[0].read_bytes() == f"{name} 3\na\nb\n".encode()
 
 
-@pytest.mark.parametrize("index", ["deleted", "empty", "damaged", "of before", "wrong places", "too long"])
+@pytest.mark.parametrize(
+    "index", ["deleted", "empty", "damaged", "of before", "wrong places", "of another pack", "too long"]
+)
 def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     """It costs time and nothing else."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 3)
@@ -111,14 +113,15 @@ def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.Monk
     if index == "deleted":
         path.unlink()
     else:
-        places = Index(text).all()
+        places = Index(text, path.stem).all()
         last = max(places, key=lambda name: places[name])
         changed = {
             "empty": b"",
             "damaged": text[:-1] + bytes([text[-1] ^ 1]),
             "of before": b'{"read_to":3,"places":{}}',
-            "wrong places": index_of({name: (start + 1, size - 1) for name, (start, size) in places.items()}),
-            "too long": index_of(places | {last: (9_000, 2)}),
+            "wrong places": index_of({n: (start + 1, size - 1) for n, (start, size) in places.items()}, path.stem),
+            "of another pack": index_of(dict(list(places.items())[:3]) | {last: places[last]}, "another.pack"),
+            "too long": index_of(places | {last: (9_000, 2)}, path.stem),
         }
         path.write_bytes(changed[index])
         assert path.read_bytes() != text
@@ -137,15 +140,15 @@ def test_an_index_says_what_it_was_made_of_or_nothing(
     """By name or all at once; a name that is not in it is not found, and one flipped byte is noticed."""
     close = dict(list(places.items())[:1])
     places |= {name[:16] + "0" * 48: place for name, place in close.items()}  # as alike as the search can tell
-    written = index_of(places)
-    index = Index(written)
+    written = index_of(places, "pack")
+    index = Index(written, "pack")
     assert index.all() == dict(index) == places
     assert len(index) == len(places)
     assert (other in index) == (other in places)
     assert "no name" not in index
     at = data.draw(st.integers(0, len(written) - 1))
     with pytest.raises(ValueError, match="index"):
-        Index(written[:at] + bytes([written[at] ^ 0x40]) + written[at + 1 :])
+        Index(written[:at] + bytes([written[at] ^ 0x40]) + written[at + 1 :], "pack")
 
 
 @pytest.mark.parametrize("many", [1, 1_000], ids=["looked up in place", "read in"])

@@ -362,7 +362,7 @@ class Blobs:
         if len(places) >= INDEX_FROM:
             path = os.path.join(self.folder, f"{pack}.index")
             with suppress(OSError):
-                write_file(self._disk, path, [index_of(places)], durable=False)
+                write_file(self._disk, path, [index_of(places, pack)], durable=False)
 
     def _check(self) -> None:
         if self._stopped:
@@ -529,7 +529,7 @@ class Blobs:
 
     def _read_index(self, path: str, pack: str) -> None:
         with suppress(OSError, ValueError), open(f"{path}.index", "rb") as file:
-            index = Index(file.read())
+            index = Index(file.read(), pack)
             if index.read_to <= os.path.getsize(path):
                 self._packed[pack] = index if len(index) >= MANY_BLOBS else index.all()
                 self._read_to[pack] = index.read_to
