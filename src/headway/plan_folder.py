@@ -250,15 +250,15 @@ class PlanFolder:
         self._newest.clear()  # it is about to be the past, and not worth its room
         start = (known.state, known.position) if known is not None else None
         writer = Writer(self.ledger(), sync_first=(self.blobs.sync,), notify=note, known=start)
-        try:
-            yield writer
-            writer.sync()
-            if show:
-                with paused():
-                    self.project(writer, seen)
-        finally:
-            writer.close()
-            self.blobs.close()
+        with self.blobs.used():
+            try:
+                yield writer
+                writer.sync()
+                if show:
+                    with paused():
+                        self.project(writer, seen)
+            finally:
+                writer.close()
 
     def project(self, writer: Writer, seen: set[str]) -> list[Left]:
         """Write the projections that are due after events of these types; those that were left alone."""

@@ -505,6 +505,19 @@ def test_any_flipped_byte_in_a_sealed_segment_is_found(ruin: Ruin) -> None:
         assert state_of(ruin.folder).goal == "fresh"
 
 
+def test_what_was_put_behind_a_sealed_segment_is_not_read_through(ruin: Ruin) -> None:
+    """However much it is: the segment is damaged as soon as anything follows its end."""
+    with sealed(ruin).open("ab") as file:
+        file.write(bytes(8 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(LedgerDamaged, match="A sealed segment"):
+            list(FileLedger(str(ruin.folder)).history())
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("gone", [False, True], ids=["damaged", "missing"])
 def test_a_lost_segment_costs_history_and_no_state(ruin: Ruin, gone: bool) -> None:
     """It is set aside and recorded; doctor is content, and the rest of the history stays."""

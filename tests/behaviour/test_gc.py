@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -100,6 +101,21 @@ def test_nothing_is_freed_while_somebody_writes(root: Path) -> None:
     assert free_space(Project(root).store, dry_run=True).kept >= 1, "whoever only looks is in nobody's way"
     writer.close()
     free_space(Project(root).store)
+
+
+def test_nothing_is_freed_while_another_thread_of_the_same_process_writes(root: Path) -> None:
+    """Whoever is done first with a plan of its own lets go of nothing that others rely on."""
+    made("a")
+    store = Project(root).store
+    with store.folder("words").writing():
+        name = store.blobs.put(b"not named yet")
+        with store.folder("others").writing():
+            pass
+        for whose in (store, Project(root).store):
+            with pytest.raises(TryLater):
+                free_space(whose)
+        assert store.blobs.get(name) == b"not named yet"
+    assert free_space(store).freed == 1
 
 
 def test_what_a_killed_writer_left_half_written_goes(root: Path) -> None:
@@ -202,6 +218,27 @@ def test_a_run_looks_for_what_nothing_needs_only_when_there_is_twice_as_much(
     assert not blobs.doubled
     assert {blobs.get(name) for name, _ in blobs.names()} >= {f"{number:02}".encode() * 100 for number in (38, 39)}
     assert list(blobs.verify()) == []
+
+
+def refused(*_: object, **__: object) -> None:
+    """A disk that has no room."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("trouble", ["a full disk", "a pack that went meanwhile"])
+def test_a_run_that_did_its_work_does_not_fail_for_packs(
+    root: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """Putting them together is a convenience: what stands in its way puts it off."""
+    monkeypatch.setattr("headway.files.blobs.MANY_PACKS", 3)
+    made("a")
+    made("b")
+    if trouble == "a full disk":
+        monkeypatch.setattr("headway.files.blobs.write_file", refused)
+    else:
+        (root / ".headway/blobs/0-0.pack").symlink_to("gone")
+    made("c")
+    assert Path("out.txt").read_text() == "c" * 100
 
 
 def test_packs_that_hold_much_are_not_copied_for_the_sake_of_small_ones(root: Path) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.errors import BlobDamaged, StorageFailed
+from headway.disk import Disk, write_file
+from headway.errors import BlobDamaged, StorageFailed, TryLater
 from headway.files import blobs as blobs_module
 from headway.files import packs as packs_module
 from headway.files.blobs import LARGE, Blobs
@@ -94,7 +99,9 @@ def test_a_pack_describes_itself(folder: Path) -> None:
     assert packs(folder)[0].read_bytes() == f"{name} 3\na\nb\n".encode()
 
 
-@pytest.mark.parametrize("index", ["deleted", "empty", "damaged", "of before", "wrong places", "too long"])
+@pytest.mark.parametrize(
+    "index", ["deleted", "empty", "damaged", "of before", "wrong places", "of another pack", "too long"]
+)
 def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     """It costs time and nothing else."""
     monkeypatch.setattr(blobs_module, "INDEX_FROM", 3)
@@ -106,14 +113,15 @@ def test_an_index_can_be_wrong_or_missing(folder: Path, monkeypatch: pytest.Monk
     if index == "deleted":
         path.unlink()
     else:
-        places = Index(text).all()
+        places = Index(text, path.stem).all()
         last = max(places, key=lambda name: places[name])
         changed = {
             "empty": b"",
             "damaged": text[:-1] + bytes([text[-1] ^ 1]),
             "of before": b'{"read_to":3,"places":{}}',
-            "wrong places": index_of({name: (start + 1, size - 1) for name, (start, size) in places.items()}),
-            "too long": index_of(places | {last: (9_000, 2)}),
+            "wrong places": index_of({n: (start + 1, size - 1) for n, (start, size) in places.items()}, path.stem),
+            "of another pack": index_of(dict(list(places.items())[:3]) | {last: places[last]}, "another.pack"),
+            "too long": index_of(places | {last: (9_000, 2)}, path.stem),
         }
         path.write_bytes(changed[index])
         assert path.read_bytes() != text
@@ -132,15 +140,15 @@ def test_an_index_says_what_it_was_made_of_or_nothing(
     """By name or all at once; a name that is not in it is not found, and one flipped byte is noticed."""
     close = dict(list(places.items())[:1])
     places |= {name[:16] + "0" * 48: place for name, place in close.items()}  # as alike as the search can tell
-    written = index_of(places)
-    index = Index(written)
+    written = index_of(places, "pack")
+    index = Index(written, "pack")
     assert index.all() == dict(index) == places
     assert len(index) == len(places)
     assert (other in index) == (other in places)
     assert "no name" not in index
     at = data.draw(st.integers(0, len(written) - 1))
     with pytest.raises(ValueError, match="index"):
-        Index(written[:at] + bytes([written[at] ^ 0x40]) + written[at + 1 :])
+        Index(written[:at] + bytes([written[at] ^ 0x40]) + written[at + 1 :], "pack")
 
 
 @pytest.mark.parametrize("many", [1, 1_000], ids=["looked up in place", "read in"])
@@ -264,6 +272,143 @@ def test_a_pack_that_is_being_written_is_left_alone(folder: Path) -> None:
     assert Blobs(str(folder)).repair() == []
     writing.close()
     assert len(list(Blobs(str(folder)).verify())) == 1
+
+
+def test_threads_of_one_process_write_sync_and_put_packs_together(folder: Path) -> None:
+    """Nobody waits for somebody who waits for them, and what one closes another one need not sync any more."""
+    blobs, until = Blobs(str(folder)), time.monotonic() + 0.5
+    blobs.put(b"first")
+
+    def write() -> list[str]:
+        names = []
+        while time.monotonic() < until:
+            names.append(blobs.put(os.urandom(40)))
+            blobs.sync()
+        return names
+
+    def gather() -> None:
+        while time.monotonic() < until:
+            with suppress(TryLater):
+                blobs.gather()
+
+    workers = ThreadPoolExecutor()
+    gathering, writing = workers.submit(gather), [workers.submit(write) for _ in range(2)]
+    names = [name for written in writing for name in written.result(timeout=20)]
+    gathering.result(timeout=20)
+    blobs.close()
+    assert set(dict(Blobs(str(folder)).names())) >= set(names)
+
+
+def test_a_forked_child_reads_what_its_parent_writes_and_writes_a_pack_of_its_own(folder: Path) -> None:
+    """What it inherited is not its own: neither the pack, which grows without it, nor the share of the lock."""
+    blobs = Blobs(str(folder))
+    blobs.put(b"before")
+    ready, done = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(ready, 1)
+        fds = len(os.listdir("/dev/fd"))
+        sound = blobs.get(digest(b"after")) == b"after"
+        for _ in range(5):
+            blobs.put(b"before")
+        sound = sound and len(os.listdir("/dev/fd")) <= fds
+        blobs.put(b"by the child")
+        blobs.close()
+        os._exit(0 if sound else 1)
+    blobs.put(b"after")
+    blobs.sync()
+    os.write(done, b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    blobs.close()
+    assert len(packs(folder)) == 2
+    assert {data for name, _ in blobs.names() if (data := blobs.get(name))} == {b"before", b"after", b"by the child"}
+
+
+@pytest.mark.parametrize("asks", ["anew", "again"])
+def test_a_blob_is_found_while_packs_are_put_together(folder: Path, monkeypatch: pytest.MonkeyPatch, asks: str) -> None:
+    """A reader that comes upon a pack which has just gone looks where its blobs went."""
+    for data in (b"one", b"two", b"three"):
+        writer = Blobs(str(folder))
+        writer.put(data)
+        writer.close()
+    reader, listed = Blobs(str(folder)), Blobs._packs
+    if asks == "again":
+        assert reader.get(digest(b"one")) == b"one"
+        Blobs(str(folder)).free(lambda: {digest(b"one"), digest(b"two")}, dry_run=False)
+
+    def gathered(blobs: Blobs) -> list[str]:
+        found = listed(blobs)
+        monkeypatch.setattr(Blobs, "_packs", listed)
+        Blobs(str(folder)).free(lambda: {digest(b"one")}, dry_run=False)
+        return found
+
+    monkeypatch.setattr(Blobs, "_packs", gathered)
+    if asks == "anew":
+        assert reader.has(digest(b"one"))
+    assert reader.get(digest(b"one")) == b"one"
+
+
+def test_a_damaged_blob_does_not_keep_packs_from_being_put_together(folder: Path) -> None:
+    """Its pack stays as it is; all others become one."""
+    names = []
+    for number in range(10):
+        blobs = Blobs(str(folder))
+        names.append(blobs.put(b"%d" % number))
+        blobs.close()
+    damaged = Path(blobs.file_of(names[3]))
+    damaged.write_bytes(damaged.read_bytes().replace(b"\n3\n", b"\n?\n"))
+    was = damaged.read_bytes()
+    Blobs(str(folder)).gather()
+    assert len(packs(folder)) == 2
+    assert damaged.read_bytes() == was
+    reader = Blobs(str(folder))
+    assert [reader.get(name) for name in names if name != names[3]] == [b"%d" % n for n in range(10) if n != 3]
+
+
+def test_what_a_killed_process_left_of_packs_goes_when_they_are_put_together(folder: Path) -> None:
+    """It can be as large as all of them."""
+    blobs = Blobs(str(folder))
+    blobs.put(b"one")
+    blobs.close()
+    (folder / "1-2.pack.4194305.0123abcd.tmp").write_bytes(b"half of it")
+    blobs.gather()
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_a_repair_that_is_cut_short_leaves_no_index_of_what_was_there_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the bytes that were set aside all others moved: an index that does not know would hide some of them."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    for step in range(1, 20):
+        blobs = Blobs(str(folder / str(step)))
+        names = [blobs.put(b"%d" % n * 30) for n in range(10)]
+        (pack,), (index,) = packs(folder / str(step)), (folder / str(step)).glob("*.index")
+        of_the_first_few = index.read_bytes()
+        blobs.close()
+        index.write_bytes(of_the_first_few)
+        pack.write_bytes(b"?" + pack.read_bytes()[1:])
+        with suppress(OSError):
+            Blobs(blobs.folder, disk=FailingDisk(step)).repair()
+        reader = Blobs(blobs.folder)
+        assert [name for name in names[1:] if not reader.has(name)] == []
+
+
+def test_a_pack_is_let_go_of_only_when_its_index_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever puts packs together before that would leave the index behind, for good."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    blobs = Blobs(str(folder))
+    blobs.put_all([b"%d" % n for n in range(9)])
+    blobs.sync()
+
+    def meanwhile(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool) -> None:
+        with suppress(TryLater):
+            Blobs(str(folder)).free(set, dry_run=False)
+        write_file(disk, path, chunks, durable=durable)
+
+    monkeypatch.setattr(blobs_module, "write_file", meanwhile)
+    blobs.close()
+    assert [path.stem for path in folder.glob("*.index")] == [pack.name for pack in packs(folder)]
 
 
 @pytest.mark.parametrize("short", [False, True])

@@ -35,7 +35,8 @@ _LINK = b',"prev":"'
 _LINK_LENGTH = len(_LINK) + HASH_LENGTH + len(b'"')
 
 _START = re.compile(
-    rb'\{"v":1,"seq":(\d{1,18}),"ts":"([^"\\]*)","type":"([a-z_]+)","by":"((?:[^"\\]|\\.)*)",("opt":true,)?"data":'
+    rb'\{"v":1,"seq":(\d{1,18}),"ts":"([^"\\]*)","type":"([a-z_]+)",'
+    rb'"by":"([^"\\]*(?:\\.[^"\\]*)*)",("opt":true,)?"data":'
 )
 """How a line of this version begins."""
 

@@ -439,7 +439,7 @@ class Session:
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
-            with suppress(HeadwayError):  # a convenience: whoever writes meanwhile, or damage, puts it off
+            with suppress(HeadwayError, OSError):  # a convenience: others at work, damage or a full disk put it off
                 tidy(self.store)
         return result
 

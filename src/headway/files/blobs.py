@@ -78,6 +78,7 @@ class Blobs:
         self._stopped = ""
         self._pid = os.getpid()
         self._share = -1
+        self._users = 0
         self._mutex = threading.RLock()
         self._syncing = threading.Lock()
 
@@ -91,7 +92,8 @@ class Blobs:
         """Keep all of these, in one write; their names. If that fails, some of them may be kept."""
         names = [hashlib.sha256(data).hexdigest() for data in many]
         with self._mutex:
-            if self._share < 0 or self._pid != os.getpid():
+            self._disown()
+            if self._share < 0:
                 self._take_share()
             new = {n: data for n, data in zip(names, many, strict=True) if not self._is_sound(n, len(data))}
             for name in [name for name, data in new.items() if len(data) >= LARGE]:
@@ -105,22 +107,26 @@ class Blobs:
     def sync(self) -> None:
         """Make everything put so far durable. A failed sync is never tried again."""
         with self._syncing:  # whoever comes second waits: it may be its bytes that are being synced
-            with self._mutex:
-                self._check()
-                fd, dirty, fresh = self._fd, self._dirty, self._fresh
-                self._dirty = self._fresh = False
-            try:
-                if dirty:
-                    self._disk.sync(fd)
-                if fresh:
-                    sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
-            except OSError as error:
-                self._stopped = str(error)
-                raise StorageFailed(
-                    "The disk did not confirm a blob",
-                    facts={"error": error.strerror or error},
-                    hint="check the disk, then headway doctor",
-                ) from error
+            self._sync()
+
+    def _sync(self) -> None:
+        with self._mutex:
+            self._disown()
+            self._check()
+            fd, dirty, fresh = self._fd, self._dirty, self._fresh
+            self._dirty = self._fresh = False
+        try:
+            if dirty:
+                self._disk.sync(fd)
+            if fresh:
+                sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
+        except OSError as error:
+            self._stopped = str(error)
+            raise StorageFailed(
+                "The disk did not confirm a blob",
+                facts={"error": error.strerror or error},
+                hint="check the disk, then headway doctor",
+            ) from error
 
     @property
     def crowded(self) -> bool:
@@ -136,13 +142,18 @@ class Blobs:
         return self._total() >= max(2 * needed, WORTH)
 
     def gather(self) -> None:
-        """Put small packs together, whether their blobs are needed or not. Not while anybody writes, as above."""
+        """Put small packs together, whether their blobs are needed or not. Not while anybody writes.
+
+        One that holds a damaged blob stays as it is: the others need not wait for it.
+        """
         self.close()
         with self._alone():
+            self._sweep()
             self._forget()
             self._learn()
             sizes = self._sizes()
-            self._repack([pack for pack, size in sizes.items() if size * SMALL_SHARE <= sum(sizes.values())])
+            small = [pack for pack, size in sizes.items() if size * SMALL_SHARE <= sum(sizes.values())]
+            self._repack([pack for pack in small if self._is_whole(pack)])
             self._forget()
 
     def free(self, needed: Callable[[], set[str]], *, dry_run: bool) -> Freed:
@@ -182,6 +193,10 @@ class Blobs:
                     with suppress(FileNotFoundError):
                         self._disk.remove(os.path.join(folder, name))
 
+    def _is_whole(self, pack: str) -> bool:
+        """Whether all blobs of a pack are as they should be."""
+        return all(self._sound_at(Place(pack, *place), name) is not None for name, place in self._listed(pack).items())
+
     def _repack(self, packs: Sequence[str], dead: Collection[str] = ()) -> None:
         """Write what is kept of packs into one, durably, before they go."""
         found = ((pack, self._listed(pack)) for pack in packs)
@@ -199,7 +214,8 @@ class Blobs:
         """Entries of a new pack; `copied` comes to say where they are in it."""
         end = 0
         for name in sorted(live, key=lambda name: live[name]):
-            data = self.get(name)
+            data = self._sound_at(live[name], name)
+            data = data if data is not None else self.get(name)
             entry = entry_of(name, data)
             end += len(entry)
             copied[name] = (end - len(data) - 1, len(data))
@@ -207,16 +223,18 @@ class Blobs:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError as error:
-            raise TryLater(
-                "Somebody is writing blobs", hint="try again when no run is under way", code="blob.busy"
-            ) from error
-        finally:
-            os.close(fd)
+        """Nobody writes meanwhile: other processes do not get the lock, and other threads of this one wait."""
+        with self._mutex:
+            fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield
+            except BlockingIOError as error:
+                raise TryLater(
+                    "Somebody is writing blobs", hint="try again when no run is under way", code="blob.busy"
+                ) from error
+            finally:
+                os.close(fd)
 
     def _take_share(self) -> None:
         """As long as this process writes, nobody frees space."""
@@ -231,21 +249,51 @@ class Blobs:
         self._forget()
         self._sound.clear()
 
-    def close(self) -> None:
-        """Sync, leave an index behind and let go of the pack; the next writer begins one of its own."""
-        if self._share >= 0 and self._pid == os.getpid():
-            os.close(self._share)
-            self._share = -1
-        if self._fd < 0 or self._pid != os.getpid():
+    def _disown(self) -> None:
+        """In a child that was forked: what its parent holds and writes is not its own."""
+        if self._pid == os.getpid():
             return
+        for fd in (self._fd, self._share):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._share = -1
+        self._users = 0
+        self._pid, self._dirty, self._fresh = os.getpid(), False, False
+        self._forget()
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """For whoever puts blobs and then records what names them; the last to leave closes."""
+        with self._mutex:
+            self._users += 1
         try:
-            if self._dirty and not self._stopped:
-                self.sync()
-            self._write_index()
+            yield
         finally:
             with self._mutex:
+                self._users = max(self._users - 1, 0)
+            self.close()
+
+    def close(self) -> None:
+        """Sync, leave an index behind and let go of the pack; the next writer begins one of its own.
+
+        Not while another thread uses it: nobody may free what no event names yet.
+        """
+        with self._syncing, self._mutex:  # another thread may be syncing that very pack
+            self._disown()
+            if self._users:
+                return
+            try:
+                if self._dirty and not self._stopped:
+                    self._sync()
+                if self._fd >= 0:
+                    self._write_index()
+            finally:
                 fd, self._fd = self._fd, -1
-                self._disk.close(fd)
+                share, self._share = self._share, -1  # last: until then nobody takes the pack away
+                if fd >= 0:
+                    self._disk.close(fd)
+                if share >= 0:
+                    os.close(share)
 
     def _is_sound(self, name: str, size: int) -> bool:
         """Whether these bytes are here as they should be: looked at once, so that damage does not last."""
@@ -264,7 +312,7 @@ class Blobs:
 
     def _write_packed(self, many: Mapping[str, bytes]) -> None:
         self._check()
-        if self._fd < 0 or self._pid != os.getpid():
+        if self._fd < 0:
             self._open_pack()
         written = [entry_of(name, data) for name, data in many.items()]
         try:
@@ -300,7 +348,7 @@ class Blobs:
             raise _refused(error) from error
         with suppress(OSError):  # a file system without locks: then nobody can tell, and repairs leave it alone
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._pack, self._fd, self._pid, self._end = pack, fd, os.getpid(), 0
+        self._pack, self._fd, self._end = pack, fd, 0
         self._written, self._indexed, self._fresh = {}, 0, True
         self._packed = {pack: self._written, **self._packed}  # whatever stands elsewhere may be damaged
 
@@ -314,7 +362,7 @@ class Blobs:
         if len(places) >= INDEX_FROM:
             path = os.path.join(self.folder, f"{pack}.index")
             with suppress(OSError):
-                write_file(self._disk, path, [index_of(places)], durable=False)
+                write_file(self._disk, path, [index_of(places, pack)], durable=False)
 
     def _check(self) -> None:
         if self._stopped:
@@ -338,10 +386,8 @@ class Blobs:
         place = self._find(name)
         if place is None:
             return self._get_large(name)
-        data = self._read(place)
-        if hashlib.sha256(data).hexdigest() == name:
-            return data
-        return self._get_elsewhere(name, place)
+        data = self._sound_at(place, name)
+        return data if data is not None else self._get_elsewhere(name, place)
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every blob that is here, with its size."""
@@ -374,9 +420,9 @@ class Blobs:
                 continue
             path = os.path.join(self.folder, pack)
             kept = self._copy_aside(path)
-            write_file(self._disk, path, self._soundentries(path), durable=True)
-            with suppress(OSError):
+            with suppress(FileNotFoundError):  # before what it tells of moves
                 self._disk.remove(f"{path}.index")
+            write_file(self._disk, path, self._sound_entries(path), durable=True)
             size = sum(end - start for start, end in gaps)
             done.append(f"{pack}: {size} bytes belong to no blob; as it was, it is {kept}. No blob was lost.")
         self._forget()
@@ -399,8 +445,8 @@ class Blobs:
 
     def _place(self, name: str) -> Place | None:
         """Where the bytes are, by what was learned so far."""
-        if name in self._elsewhere:
-            return self._elsewhere[name]
+        if (place := self._elsewhere.get(name)) is not None:
+            return place
         for pack, places in list(self._packed.items()):  # another thread may be learning
             if name in places:
                 return Place(pack, *places[name])
@@ -418,11 +464,13 @@ class Blobs:
         places = self._packed.get(pack, {})
         return places.all() if isinstance(places, Index) else dict(places)
 
-    def _read(self, place: Place) -> bytes:
+    def _sound_at(self, place: Place, name: str) -> bytes | None:
+        """The bytes there, if they are those that have this name."""
+        data = b""
         with suppress(OSError), open(os.path.join(self.folder, place.pack), "rb") as file:
             file.seek(place.offset)
-            return file.read(place.size)
-        return b""
+            data = file.read(place.size)
+        return data if hashlib.sha256(data).hexdigest() == name else None
 
     def _get_large(self, name: str) -> bytes:
         path = self._large(name)
@@ -437,12 +485,13 @@ class Blobs:
 
     def _get_elsewhere(self, name: str, place: Place) -> bytes:
         """An index may be wrong, and there may be another copy."""
-        self._forget()
-        self._learn(indexed=False)
+        with self._mutex:  # nobody else learns from that index again
+            self._forget()
+            self._learn(indexed=False)
         for pack, places in list(self._packed.items()):
             other = Place(pack, *places.get(name, (0, 0)))
-            data = self._read(other)
-            if hashlib.sha256(data).hexdigest() == name:
+            data = self._sound_at(other, name)
+            if data is not None:
                 self._elsewhere[name] = other
                 return data
         if os.path.exists(self._large(name)):
@@ -457,21 +506,30 @@ class Blobs:
     def _learn(self, *, indexed: bool = True) -> None:
         """Read the entries that packs have gained since the last look."""
         with self._mutex:
+            self._disown()
             self._learned = True
-            for pack in self._packs():
-                if self._packed.get(pack) is self._written:  # nobody knows it better
-                    continue
-                path = os.path.join(self.folder, pack)
-                with suppress(FileNotFoundError):
-                    if pack not in self._read_to and indexed:
-                        self._read_index(path, pack)
-                    start = self._read_to.get(pack, 0)
-                    if os.path.getsize(path) > start:
-                        self._read_to[pack] = self._read_pack(path, pack, start)
+            packs, gone = list[str](), ["?"]
+            while gone and packs != (packs := self._packs()):  # put together meanwhile: their blobs are in another one
+                gone = [pack for pack in packs if not self._learn_of(pack, indexed=indexed)]
+
+    def _learn_of(self, pack: str, *, indexed: bool) -> bool:
+        """Whether a pack is still there."""
+        if self._packed.get(pack) is self._written:  # nobody knows it better
+            return True
+        path = os.path.join(self.folder, pack)
+        try:
+            if pack not in self._read_to and indexed:
+                self._read_index(path, pack)
+            start = self._read_to.get(pack, 0)
+            if os.path.getsize(path) > start:
+                self._read_to[pack] = self._read_pack(path, pack, start)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _read_index(self, path: str, pack: str) -> None:
         with suppress(OSError, ValueError), open(f"{path}.index", "rb") as file:
-            index = Index(file.read())
+            index = Index(file.read(), pack)
             if index.read_to <= os.path.getsize(path):
                 self._packed[pack] = index if len(index) >= MANY_BLOBS else index.all()
                 self._read_to[pack] = index.read_to
@@ -500,7 +558,7 @@ class Blobs:
                 end = place.offset + place.size + 1
         return gaps + ([(end, size)] if end < size else [])
 
-    def _soundentries(self, path: str) -> Iterator[bytes]:
+    def _sound_entries(self, path: str) -> Iterator[bytes]:
         with open(path, "rb") as file:
             for name, place in entries(file, "", 0):
                 file.seek(place.offset)

@@ -30,6 +30,9 @@ COLUMNS = "path, size, mtime, ctime, inode, digest, kind, at"
 ROW = 640
 """A cache of fewer bytes for each path that is asked for is read as a whole: looking them up would take longer."""
 
+UNUSABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What a file that is no cache any more ends in: what is wrong with it may be told in bytes that are no text."""
+
 
 class Made(NamedTuple):
     """An earlier completion: which plan's ledger names it, as which event."""
@@ -135,11 +138,11 @@ class Cache:
             return self._db
         try:
             self._db = self._connect(create=create)
-        except sqlite3.DatabaseError:
+        except UNUSABLE:
             if create:
                 with suppress(OSError):
                     os.replace(self.path, f"{self.path}.bad")
-                with suppress(sqlite3.Error):
+                with suppress(*UNUSABLE):
                     self._db = self._connect(create=True)
         self._broken = self._db is None
         return self._db
@@ -163,7 +166,7 @@ class Cache:
             return []
         try:
             return db.execute(query, values).fetchall()
-        except sqlite3.Error:
+        except UNUSABLE:
             return []
 
     @contextmanager
@@ -175,7 +178,7 @@ class Cache:
             yield db
             if db is not None:
                 db.execute("COMMIT")
-        except sqlite3.Error:
-            with suppress(sqlite3.Error):
+        except UNUSABLE:
+            with suppress(*UNUSABLE):
                 if db is not None:
                     db.execute("ROLLBACK")

@@ -1,8 +1,9 @@
 """The format of a pack: entries of `<sha256> <size>\\n`, the bytes, and a line feed, one after the other.
 
-And of its index, which is derived from it: a checksum of all that follows, how far into the pack it reaches, how many
-entries it names, and then a column each: the first eight bytes of their names as numbers, in order, where their bytes
-begin, how many they are, and their names. A name is found by halving, so that nothing has to be read in for it.
+And of its index, which is derived from it: a checksum of the pack's name and all that follows, how far into the pack it
+reaches, how many entries it names, and then a column each: the first eight bytes of their names as numbers, in order,
+where their bytes begin, how many they are, and their names. A name is found by halving, so that nothing has to be read
+in for it.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class Index(Mapping[str, tuple[int, int]]):
     read_to: int
     _count: int
 
-    def __init__(self, data: bytes) -> None:
-        """What `index_of` gave; a ValueError for anything else."""
+    def __init__(self, data: bytes, pack: str) -> None:
+        """What `index_of` gave for this pack; a ValueError for anything else."""
         if len(data) < _FIXED.size or data[: len(_MARK)] != _MARK:
             raise ValueError("no index of this machine")
         checksum: int
         _, checksum, self.read_to, self._count = _FIXED.unpack_from(data)
         columns = memoryview(data)[_FIXED.size :]
-        if len(columns) != 56 * self._count or zlib.crc32(data[_CHECKED:]) != checksum:
+        if len(columns) != 56 * self._count or _checksum(data, pack) != checksum:
             raise ValueError("a damaged index")
         end = 8 * self._count
         self._keys, self._starts, self._sizes = (columns[n * end : (n + 1) * end].cast("Q") for n in range(3))
@@ -86,7 +87,12 @@ _CHECKED = 16
 """From here on, the checksum counts."""
 
 
-def index_of(places: Mapping[str, tuple[int, int]]) -> bytes:
+def _checksum(data: bytes, pack: str) -> int:
+    """Of an index and the name of its pack: that of another would hide blobs."""
+    return zlib.crc32(data[_CHECKED:], zlib.crc32(pack.encode()))
+
+
+def index_of(places: Mapping[str, tuple[int, int]], pack: str) -> bytes:
     """The index of a pack with these blobs: all of them up to the last."""
     names = sorted(places)
     whole = bytes.fromhex("".join(names))
@@ -95,7 +101,7 @@ def index_of(places: Mapping[str, tuple[int, int]]) -> bytes:
     sizes = array("Q", [places[name][1] for name in names])
     read_to = max((start + size + 1 for start, size in zip(starts, sizes, strict=True)), default=0)
     data = b"".join((_FIXED.pack(_MARK, 0, read_to, len(names)), keys, starts, sizes, whole))
-    return data[: len(_MARK)] + struct.pack("=Q", zlib.crc32(data[_CHECKED:])) + data[_CHECKED:]
+    return data[: len(_MARK)] + struct.pack("=Q", _checksum(data, pack)) + data[_CHECKED:]
 
 
 def entry_of(name: str, data: bytes) -> bytes:

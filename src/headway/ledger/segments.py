@@ -66,7 +66,7 @@ def unpack(path: str) -> Iterator[bytes]:
     unpacker, begun = zlib.decompressobj(zlib.MAX_WBITS | 16), list[bytes]()
     try:
         with open(path, "rb") as file:
-            while piece := file.read(PIECE):
+            while not unpacker.unused_data and (piece := file.read(PIECE)):
                 end, *lines = unpacker.decompress(piece).split(b"\n")
                 begun.append(end)
                 if lines:

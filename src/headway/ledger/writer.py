@@ -412,10 +412,10 @@ class Writer:
             self._notify(self._state, records)
 
     def _rebuild(self, loaded: Loaded) -> None:
-        self._state = None
-        for record in loaded.records:
-            self._state = apply(self._state, record)
-        self._end, self._pace = loaded.end, _pace_after(loaded)
+        state: State | None = None
+        for record in loaded.records:  # one of a newer version is met only here
+            state = apply(state, record)
+        self._state, self._end, self._pace = state, loaded.end, _pace_after(loaded)
 
     def _cost(self) -> int:
         """About what a snapshot would take: encoding a large state only to find that out takes long."""

@@ -51,3 +51,16 @@ def test_a_file_that_is_not_at_hand_is_recalled_before_it_is_hashed(cache: Cache
 
     assert [Telling(str(tmp_path), {}, recall=cache.stat).look(name) for name in names] == expected
     assert hashed == ["4.txt", "new.txt"]
+
+
+def test_a_cache_whose_own_words_are_garbled_is_as_good_as_none(cache: Cache) -> None:
+    """SQLite then says what is wrong in bytes that are no text."""
+    cache.close()
+    path = Path(cache.path)
+    garbled_bytes = path.read_bytes().replace(b"tablestats", b"table\xd2tats").replace(b"CREATE TABLE", b"CREATE ?ABLE")
+    path.write_bytes(garbled_bytes)
+    garbled = Cache(cache.path)
+    assert (garbled.stats(), garbled.stat("3.txt"), garbled.made("key"), garbled.keys()) == ({}, None, [], set())
+    anew = Cache(cache.path)
+    anew.index("plan", (1, "hash"), [("key", 1)], ["digest"])
+    assert anew.is_named("digest")

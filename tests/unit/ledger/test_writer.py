@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from headway.core import codec
 from headway.core.commands import ChangePlan, CompleteArtifact, CreatePlan, EndRun, SetProfile, StartArtifacts, StartRun
 from headway.core.decide import Rejection
-from headway.core.events import Record
+from headway.core.events import Record, Snapshot
 from headway.core.evolve import fold
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile
 from headway.core.state import State
-from headway.errors import BugError, LedgerDamaged, PlanConflict, Rejected, TryLater, UsageError
+from headway.errors import BugError, FormatTooNew, LedgerDamaged, PlanConflict, Rejected, TryLater, UsageError
 from headway.ledger import writer as writer_module
 from headway.ledger.file import FileLedger
 from headway.ledger.memory import MemoryLedger
@@ -237,4 +239,26 @@ def test_refreshing_learns_what_others_did_without_writing(tmp_path: Path) -> No
     assert two.position == one.position
     assert (tmp_path / "ledger.jsonl").stat().st_mtime_ns == before
     one.close()
+    two.close()
+
+
+def test_a_writer_that_meets_a_newer_version_stays_as_it_was(tmp_path: Path) -> None:
+    """Its state is that of its position, however much it could read before what it does not know."""
+    one, two = Writer(FileLedger(str(tmp_path))), Writer(FileLedger(str(tmp_path)))
+    one.execute(create(), by="t")
+    two.refresh()
+    before, position = two.plan.copy(), two.position
+    one.execute(SetProfile(profile=Profile(max_concurrent_tasks=7)), by="t")
+    one.snapshot()
+    one.close()
+    newest = one.position
+    assert newest is not None
+    line, _ = codec.encode(Snapshot(state=msgspec.Raw(b"{}"), digest=""), newest.seq + 1, "", "t", newest.hash)
+    body = line.replace(b'"snapshot"', b'"of_the_future"').rpartition(b',"hash"')[0]
+    with (tmp_path / "ledger.jsonl").open("ab") as file:
+        file.write(b'%s,"hash":"%s"}\n' % (body, codec.digest(body).encode()))
+    for ask in (two.refresh, two.refresh, lambda: two.execute(SetProfile(profile=Profile()), by="t")):
+        with pytest.raises(FormatTooNew):
+            ask()
+        assert (two.state, two.position) == (before, position)
     two.close()
