@@ -17,6 +17,7 @@ from headway.core.fingerprint import reuse_key
 from headway.core.state import Completion, Fingerprint, Output
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
+from headway.ledger.file import FileLedger
 from headway.store import PlanStore
 
 NAMING = (ev.ArtifactCompleted, ev.ArtifactMade, ev.OutputAccepted, ev.EditPreserved)
@@ -84,6 +85,8 @@ class Precedents:
         self._keys: set[str] | None = None
         self._ends: dict[str, str] = {}
         """By plan: the hash of the newest event of its ledger that was taken in."""
+        self._ledgers: dict[str, FileLedger] = {}
+        """By plan: its ledger, which knows its way around sealed segments once it was asked about one of them."""
         self._heard: dict[str, _Gained] = {}
         self._lock = threading.RLock()
         """Other threads record steps, and so are heard, while this one learns."""
@@ -142,7 +145,9 @@ class Precedents:
 
     def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
         try:
-            records = list(self._store.folder(plan).history(seq, seq))
+            if plan not in self._ledgers:
+                self._ledgers[plan] = self._store.folder(plan).ledger()
+            records = list(self._ledgers[plan].history(seq, seq))
         except HeadwayError:
             return []
         return [done for record in records for done in _completions(plan, record) if reuse_key(done.fp) == key]
