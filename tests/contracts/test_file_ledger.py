@@ -272,3 +272,16 @@ def test_an_event_of_a_sealed_segment_is_looked_up_without_unpacking_it_again(
     assert [r for n in range(1, len(whole) + 1) for r in looked.history(n, n)] == whole
     assert max(passed.count(n) for n in range(2, 302)) < 50, "of 301 lines"
     ledger.close()
+
+
+def test_where_the_state_as_of_an_event_can_be_told_from(folder: Path) -> None:
+    """From the snapshot before it; before that, and in a sealed segment, from the first event."""
+    ledger = FileLedger(str(folder))
+    assert [ledger.base(seq) for seq in (1, 2, 3, 4)] == [1, 1, 3, 3]
+    known = ledger.begin(None).end
+    ledger.sync()
+    ledger.rotate(snapshot(list(ledger.history())), by="test", ts=TS, plan_id="plan", project_id="project")
+    ledger.end()
+    assert known is not None
+    ledger.close()
+    assert [FileLedger(str(folder)).base(seq) for seq in range(1, 8)] == [1, 1, 1, 1, 5, 6, 6]

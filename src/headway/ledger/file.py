@@ -24,6 +24,7 @@ from headway.ledger.base import Loaded
 from headway.ledger.head import Head
 from headway.ledger.lock import FileLock
 from headway.ledger.scan import (
+    NEAR,
     START,
     Chain,
     Mark,
@@ -36,6 +37,7 @@ from headway.ledger.scan import (
     pieces,
     place_of,
     scan,
+    snapshot_before,
 )
 from headway.ledger.segments import Page, Segment
 from headway.ledger.tail import Entry, Tail
@@ -165,6 +167,15 @@ class FileLedger:
                 return
             if newest >= first:
                 yield codec.decode(line, about)
+
+    def base(self, number: int) -> int:
+        """An event from which on the state as of this one can be told: a snapshot before it, or a first event."""
+        with self.opened() as fd:
+            size = os.fstat(fd).st_size if fd is not None else 0
+            begins = self._first_number(fd, size) if fd is not None else None
+            if fd is not None and begins is not None and begins <= number:
+                return snapshot_before(fd, min(place_of(fd, size, number) + NEAR, size), number) or begins
+        return max((segment.first for segment in segments.sealed(self.folder) if segment.first <= number), default=1)
 
     def recent(self) -> Iterator[Record]:
         """The newest events, as far as they can be looked through in a moment; none from sealed segments."""
