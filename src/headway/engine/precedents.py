@@ -8,7 +8,7 @@ reset withdrew is not reused, and what a deleted ledger named is not named any m
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from headway.core import events as ev
@@ -27,6 +27,9 @@ TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, e
 
 MANY = 1_000
 """Whoever asks about more completions than this is answered from the keys of all: a query for each takes longer."""
+
+FEW = 20
+"""If more artifacts than this were reset, a ledger is indexed anew: to look for each in every line takes longer."""
 
 
 class Earlier(NamedTuple):
@@ -181,15 +184,25 @@ class Precedents:
             if there is None or there.hash != known[1]:
                 self._index_anew(plan)
                 return
-        gained = _Gained()
+        gained, gone = _Gained(), set[str]()
         for record in records:
-            if isinstance(record.event, ev.PlanReset) and record.event.ids and known is not None:
-                self._index_anew(plan)  # which of those that are known were theirs, only the ledger says
-                return
+            if isinstance(record.event, ev.PlanReset):
+                gone.update(record.event.ids)
             gained.take(plan, record)
+        if known is not None and gone and self._writable:  # which of those that are known were theirs, the ledger says
+            if len(gone) > FEW:
+                self._index_anew(plan)
+                return
+            self._withdraw(plan, known[0], gone)
         self._keep(plan, gained)
         for key, seq, _ in gained.made:
             self._made.setdefault(key, []).append((seq, plan))
+
+    def _withdraw(self, plan: str, last: int, gone: Collection[str]) -> None:
+        """What these artifacts came to up to an event is not reused."""
+        named = self._store.folder(plan).history(1, last, naming=gone)
+        made = (done for record in named for done in _completions(plan, record) if done.id in gone)
+        self._cache.withdraw(plan, [(reuse_key(done.fp), done.seq) for done in made])
 
     def _keep(self, plan: str, gained: _Gained) -> None:
         if gained.last is None:
