@@ -51,6 +51,9 @@ CHECKPOINTS = STRUCTURE | {
 }
 """After these every projection is written, the checkpoint included; after a run, if it pays."""
 
+STARTS = frozenset({"snapshot", "ledger_rotated"})
+"""From one of these on a plan may be told without what came before."""
+
 EVENT_BYTES = 400
 """A rough size of an event: how far behind a large projection may be is a matter of bytes."""
 
@@ -150,10 +153,11 @@ class PlanFolder:
     def at(self, seq: int) -> SavedExecution:
         """The plan as of an earlier event."""
         newest = 0
-        for state, record in self.states(seq):
-            newest = record.seq
-            if newest == seq:
-                return SavedExecution(state, record.position)
+        for states in (self.stretch(seq, seq), self.states(seq)):  # if not from a snapshot on, from the first event
+            for state, record in states:
+                newest = record.seq
+                if newest == seq:
+                    return SavedExecution(state, record.position)
         self.load(thorough=True)  # damage is called damage
         if any(True for _ in self.history(seq, seq)):
             raise NotFound(
@@ -176,6 +180,14 @@ class PlanFolder:
     def states(self, last: int | None = None) -> Iterator[tuple[State, Record]]:
         """The plan after each event that is still kept. One state, changed in place: copy what is to be kept."""
         return self.fold(self.history(1, last))
+
+    def stretch(self, seq: int, last: int | None = None) -> Iterator[tuple[State, Record]]:
+        """The same around one event: from an event before it that tells the whole plan up to the next such event."""
+        ledger = self.ledger()
+        for state, record in self.fold(ledger.history(ledger.base(seq), last)):
+            if record.seq > seq and record.event.type in STARTS and ledger.base(record.seq) == record.seq:
+                return
+            yield state, record
 
     def history(
         self,

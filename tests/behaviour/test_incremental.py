@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from headway.core.commands import ResetPlan, SkipArtifacts
 from headway.core.events import ArtifactCompleted
 from headway.core.state import Output
+from headway.engine import precedents
 from headway.engine.recipes.function import Context
 from headway.files.cache import Cache
 from tests.bench import Bench, Recipe, joined
@@ -441,6 +442,24 @@ def test_what_a_reset_withdrew_is_made_anew(bench: Bench) -> None:
     bench.run()
     bench.do(ResetPlan(reason="afresh"))
     assert bench.run().log == ["made a", "made b"]
+
+
+@pytest.mark.parametrize("few", [0, 20])
+def test_a_reset_of_one_artifact_withdraws_nothing_of_others(
+    bench: Bench, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However an index of the ledger is brought up to date: looked through for those that were reset, or made anew."""
+    monkeypatch.setattr(precedents, "FEW", few)
+    bench.plan("a b", a={"contract": "1"}, b={"contract": "1"})
+    bench.run()
+    for contract in ("2", "1", "2"):
+        bench.change("a", contract=contract)
+        bench.change("b", contract=contract)
+        bench.run()
+    bench.do(ResetPlan(ids=("a",), reason="afresh"))
+    bench.change("a", contract="1")
+    bench.change("b", contract="1")
+    assert sorted(bench.run().log) == ["made a", "reused b"]
 
 
 def test_asking_for_it_makes_it_anew(bench: Bench) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from headway import Context, Plan
+from headway.files.observe import Observer
 from headway.surfaces.cli.main import main
 
 
@@ -231,3 +232,28 @@ def test_a_plan_file_below_the_root_is_found_from_where_one_stands(monkeypatch: 
         assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     Path("p.yaml").write_text(Path("p.yaml").read_text().replace("echo b", "echo c"))
     assert b"made     b" in subprocess.run(command, capture_output=True, check=False).stdout
+
+
+def test_a_pattern_that_many_artifacts_have_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To say where the plan stands, what it names is asked once; a file that a recipe adds counts for the next one."""
+    Path("data").mkdir()
+    Path("data/1.txt").write_text("1")
+    plan = "id: many\ngoal: g\nartifacts:\n"
+    for n in range(5):
+        before = f"requires: [a{n - 1}], " if n else ""
+        run = f"touch data/{n + 2}.txt; ls data > {{output}}"
+        plan += f"  a{n}: {{{before}produces: out/{n}.txt, sources: ['data/*.txt'], run: '{run}'}}\n"
+    Path("headway.yaml").write_text(plan)
+    for _ in range(7):
+        main(["run", "-j", "1"])
+    assert [len(Path(f"out/{n}.txt").read_text().split()) for n in range(5)] == [6] * 5
+    asked: list[str] = []
+    glob = Observer._glob
+
+    def count(observer: Observer, pattern: str) -> list[str]:
+        asked.append(pattern)
+        return glob(observer, pattern)
+
+    monkeypatch.setattr(Observer, "_glob", count)
+    assert main(["status", "--check"]) == 0
+    assert asked == ["data/*.txt"]

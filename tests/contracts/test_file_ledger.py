@@ -11,6 +11,7 @@ import pytest
 
 from headway.core.state import Position
 from headway.errors import FormatTooNew, LedgerDamaged
+from headway.ledger import file, scan, segments
 from headway.ledger import head as heads
 from headway.ledger.base import Loaded
 from headway.ledger.file import FileLedger, ends_with
@@ -245,3 +246,42 @@ def test_a_sealed_segment_holds_the_exact_bytes(folder: Path) -> None:
     assert news.end is not None
     assert first["data"]["sealed"] == list(news.end)
     assert examine(FileLedger(str(folder))) == []
+
+
+def test_an_event_of_a_sealed_segment_is_looked_up_without_unpacking_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is asked to begin, history is the same; whoever asks again begins close to what is asked for."""
+    monkeypatch.setattr(segments, "PIECE", 512)
+    ledger = FileLedger(str(tmp_path / "plan"))
+    records = write(ledger, created(), *(goal(f"{n:x}" * (1 + n % 50)) for n in range(300)))
+    ledger.begin(records[-1].position)
+    ledger.rotate(snapshot(records), by="test", ts=TS, plan_id="plan", project_id="project")
+    ledger.sync()
+    ledger.end()
+    whole = list(FileLedger(ledger.folder).history())
+    looked = FileLedger(ledger.folder)
+    assert all(list(looked.history(n)) == whole[n - 1 :] for n in range(1, len(whole) + 1, 7))
+    passed: list[int] = []
+
+    def before(data: bytes, number: int) -> bool:
+        passed.append(number)
+        return scan.before(data, number)
+
+    monkeypatch.setattr(file, "before", before)
+    assert [r for n in range(1, len(whole) + 1) for r in looked.history(n, n)] == whole
+    assert max(passed.count(n) for n in range(2, 302)) < 50, "of 301 lines"
+    ledger.close()
+
+
+def test_where_the_state_as_of_an_event_can_be_told_from(folder: Path) -> None:
+    """From the snapshot before it; before that, and in a sealed segment, from the first event."""
+    ledger = FileLedger(str(folder))
+    assert [ledger.base(seq) for seq in (1, 2, 3, 4)] == [1, 1, 3, 3]
+    known = ledger.begin(None).end
+    ledger.sync()
+    ledger.rotate(snapshot(list(ledger.history())), by="test", ts=TS, plan_id="plan", project_id="project")
+    ledger.end()
+    assert known is not None
+    ledger.close()
+    assert [FileLedger(str(folder)).base(seq) for seq in range(1, 8)] == [1, 1, 1, 1, 5, 6, 6]

@@ -238,6 +238,22 @@ def test_every_earlier_state_can_be_loaded(store: PlanStore) -> None:
             store.folder("p").at(seq)
 
 
+def test_an_earlier_state_is_told_from_the_snapshot_before_it(store: PlanStore) -> None:
+    """Whatever came before that snapshot is not read, and the stretch ends before the next one."""
+    store.save(execution())
+    for goal in ("h", "i"):
+        with store.folder("p").writing() as writer:
+            writer.execute(ChangePlan(goal=goal), by="test")
+            writer.snapshot()
+    do(store, "p", ChangePlan(goal="j"), ChangePlan(goal="k"))
+    folder = store.folder("p")
+    told = {seq: [(record.seq, state.goal) for state, record in folder.stretch(seq)] for seq in (2, 4, 6, 7)}
+    assert told[2] == [(1, "g"), (2, "h")]
+    assert told[4] == [(3, "h"), (4, "i")]
+    assert told[6] == told[7] == [(5, "i"), (6, "j"), (7, "k")]
+    assert [folder.at(seq).goal for seq in range(1, 8)] == ["g", "h", "h", "i", "i", "j", "k"]
+
+
 def test_behind_a_hole_states_begin_again_with_a_snapshot(store: PlanStore) -> None:
     """Nothing is built on events that are not there any more."""
     store.save(execution())

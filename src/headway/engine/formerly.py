@@ -1,16 +1,17 @@
 """What was asked for when an artifact was last made, so that a change can be named by what changed, in its own words.
 
-Reads a ledger once, and only when a spec or a recipe differs: completions hold digests, not texts.
+Reads a ledger only when a spec or a recipe differs, and no part of it twice: completions hold digests, not texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.core.events import ArtifactCompleted, OutputAccepted
+from headway.core.events import ArtifactCompleted, OutputAccepted, Record
 from headway.core.fingerprint import SPEC_FIELDS, command_values
 from headway.core.freshness import Reason
 from headway.core.plan import ArtifactSpec, Settings
@@ -34,7 +35,9 @@ class Formerly:
     def __init__(self, folder: PlanFolder, state: State) -> None:
         self._folder = folder
         self._state = state
-        self._known: dict[str, Former] | None = None
+        self._wanted: dict[int, str] = {}
+        self._seqs: dict[str, int] = {}
+        self._known: dict[str, Former | None] = {}
 
     def name(self, reason: Reason, spec: ArtifactSpec, settings: Settings) -> Reason:
         """The same reason, by the key that changed, with its old and its new value."""
@@ -50,25 +53,27 @@ class Formerly:
         return Reason(reason.code, subject, was or reason.was, now or reason.now)
 
     def _of(self, artifact_id: str) -> Former | None:
-        if self._known is None:
-            self._known = self._read()
+        if not self._wanted:
+            self._wanted = {done.seq: made for made, done in self._state.completed.items() if done.seq}
+            self._seqs = {made: seq for seq, made in self._wanted.items()}
+        seq = self._seqs.get(artifact_id)
+        if seq is not None and artifact_id not in self._known:
+            self._take(self._folder.stretch(seq, max(self._wanted)))
+            if artifact_id not in self._known:
+                self._take(self._folder.states(max(self._wanted)))
+                self._known = dict.fromkeys(self._seqs) | self._known
         return self._known.get(artifact_id)
 
-    def _read(self) -> dict[str, Former]:
-        """One pass over the ledger; what cannot be read cannot be named, and nothing else depends on it."""
-        wanted = {done.seq: artifact_id for artifact_id, done in self._state.completed.items() if done.seq}
-        found: dict[str, Former] = {}
-        try:
-            for state, record in self._folder.states(max(wanted, default=0)):
-                artifact_id = wanted.get(record.seq)
+    def _take(self, states: Iterable[tuple[State, Record]]) -> None:
+        """What cannot be read cannot be named, and nothing else depends on it."""
+        with suppress(HeadwayError):
+            for state, record in states:
+                artifact_id = self._wanted.get(record.seq)
                 event = record.event
                 if artifact_id is None or not isinstance(event, (ArtifactCompleted, OutputAccepted)):
                     continue
                 if event.id == artifact_id:  # of an imported plan the numbers are another ledger's
-                    found[artifact_id] = Former(state.artifacts[artifact_id], state.settings)
-        except HeadwayError:
-            return found
-        return found
+                    self._known[artifact_id] = Former(state.artifacts[artifact_id], state.settings)
 
 
 def _named_spec(was: ArtifactSpec, now: ArtifactSpec) -> tuple[str, str, str] | None:

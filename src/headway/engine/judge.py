@@ -250,6 +250,7 @@ class Judge:
     def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
         """What the artifact reads is looked at once more, if nobody has in this moment."""
         known = self._sources.get(spec.id)
+        self.files.forget(anew.first(spec.sources))
         self.files.forget(anew.first(self.files.of(spec, self.state.settings.vars, ()) if known is None else known))
         if spec.templates:
             self.files.forget(anew.first(self.templates.files(spec)))

@@ -24,6 +24,7 @@ def changed_meanwhile(
     moved: dict[str, str] = {}
     wrote: list[str] = []
     if spec.sources or spec.run or spec.verify:
+        files.forget(moment.first(spec.sources))
         declared = set(files.declared(spec))
         files.forget(moment.first(task.fp.sources))
         for path in {*task.fp.sources, *declared}:

@@ -8,7 +8,7 @@ reset withdrew is not reused, and what a deleted ledger named is not named any m
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from headway.core import events as ev
@@ -17,6 +17,7 @@ from headway.core.fingerprint import reuse_key
 from headway.core.state import Completion, Fingerprint, Output
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
+from headway.ledger.file import FileLedger
 from headway.store import PlanStore
 
 NAMING = (ev.ArtifactCompleted, ev.ArtifactMade, ev.OutputAccepted, ev.EditPreserved)
@@ -26,6 +27,9 @@ TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, e
 
 MANY = 1_000
 """Whoever asks about more completions than this is answered from the keys of all: a query for each takes longer."""
+
+FEW = 20
+"""If more artifacts than this were reset, a ledger is indexed anew: to look for each in every line takes longer."""
 
 
 class Earlier(NamedTuple):
@@ -84,6 +88,8 @@ class Precedents:
         self._keys: set[str] | None = None
         self._ends: dict[str, str] = {}
         """By plan: the hash of the newest event of its ledger that was taken in."""
+        self._ledgers: dict[str, FileLedger] = {}
+        """By plan: its ledger, which knows its way around sealed segments once it was asked about one of them."""
         self._heard: dict[str, _Gained] = {}
         self._lock = threading.RLock()
         """Other threads record steps, and so are heard, while this one learns."""
@@ -142,7 +148,9 @@ class Precedents:
 
     def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
         try:
-            records = list(self._store.folder(plan).history(seq, seq))
+            if plan not in self._ledgers:
+                self._ledgers[plan] = self._store.folder(plan).ledger()
+            records = list(self._ledgers[plan].history(seq, seq))
         except HeadwayError:
             return []
         return [done for record in records for done in _completions(plan, record) if reuse_key(done.fp) == key]
@@ -176,15 +184,25 @@ class Precedents:
             if there is None or there.hash != known[1]:
                 self._index_anew(plan)
                 return
-        gained = _Gained()
+        gained, gone = _Gained(), set[str]()
         for record in records:
-            if isinstance(record.event, ev.PlanReset) and record.event.ids and known is not None:
-                self._index_anew(plan)  # which of those that are known were theirs, only the ledger says
-                return
+            if isinstance(record.event, ev.PlanReset):
+                gone.update(record.event.ids)
             gained.take(plan, record)
+        if known is not None and gone and self._writable:  # which of those that are known were theirs, the ledger says
+            if len(gone) > FEW:
+                self._index_anew(plan)
+                return
+            self._withdraw(plan, known[0], gone)
         self._keep(plan, gained)
         for key, seq, _ in gained.made:
             self._made.setdefault(key, []).append((seq, plan))
+
+    def _withdraw(self, plan: str, last: int, gone: Collection[str]) -> None:
+        """What these artifacts came to up to an event is not reused."""
+        named = self._store.folder(plan).history(1, last, naming=gone)
+        made = (done for record in named for done in _completions(plan, record) if done.id in gone)
+        self._cache.withdraw(plan, [(reuse_key(done.fp), done.seq) for done in made])
 
     def _keep(self, plan: str, gained: _Gained) -> None:
         if gained.last is None:

@@ -56,6 +56,7 @@ class Sources:
         self._made = {path.rstrip("/") for path in made}
         self._folders = tuple(path for path in made if path.endswith("/"))
         self._digests: dict[str, str] = {}
+        self._matches: dict[str, list[str]] = {}
         self.forgotten = 0
         """How often anything had to be looked at anew: as long as this stays, so does what `look` says."""
         self._words: dict[str, list[str]] = {}
@@ -83,11 +84,18 @@ class Sources:
         """The files that `sources` names. What the artifact itself writes is none, whatever pattern matches it."""
         if not spec.sources:
             return []
-        found = self._observer.expand(spec.sources)
         if not any(map(is_glob, spec.sources)):
-            return found
+            return self._observer.expand(spec.sources)
+        found = sorted({path for pattern in spec.sources for path in self._matching(pattern)})
         own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
         return [path for path in found if path in spec.sources or not f"{path}/".startswith(own)]
+
+    def _matching(self, pattern: str) -> list[str]:
+        """What a pattern names, or a path: many artifacts may have the same, so it is asked once, as `look` does."""
+        found = self._matches.get(pattern)
+        if found is None:
+            found = self._matches[pattern] = self._observer.expand([pattern])
+        return found
 
     def words(self, spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
         """Words of its commands that name files of the project which the plan does not make."""
@@ -113,9 +121,10 @@ class Sources:
         return known
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Look at these files anew when they are next asked about."""
+        """Look at these files anew, and at what these patterns name, when they are next asked about."""
         for path in paths:
             self._there.pop(path, None)
+            self._matches.pop(path, None)
             if self._digests.pop(path, None) is not None:
                 self.forgotten += 1
 
@@ -124,6 +133,11 @@ class Sources:
         self._digests.clear()
         self.forgotten += 1
         self._there.clear()
+        self._matches.clear()
+
+    def forget_matches(self) -> None:
+        """Files may have appeared that patterns name."""
+        self._matches.clear()
 
     def forget_words(self) -> None:
         """Files may have appeared where words name them."""
@@ -138,7 +152,7 @@ class Sources:
                 return f"Its source {path} cannot be read ({digest.removeprefix(UNREADABLE)})"
         for pattern in spec.sources:
             if is_glob(pattern):
-                if not self._observer.expand([pattern]):
+                if not self._matching(pattern):
                     return f"No file matches its source {pattern}"
             elif not digests.get(pattern.rstrip("/")):
                 made = ", and it does not require what makes it" if self.makes(pattern.rstrip("/")) else ""

@@ -255,6 +255,7 @@ def _sources_changed(part: Part) -> bool:
             known is None or len(judge.observer.expand([pipeline.units.files])) != len(known.units)
         ):
             return True
+    judge.files.forget_matches()
     return any(
         not set(judge.files.declared(spec)) <= set(judge.now[spec.id].sources)
         for spec in part.specs

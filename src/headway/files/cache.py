@@ -101,6 +101,13 @@ class Cache:
             db.executemany("INSERT OR IGNORE INTO named VALUES (?,?)", [(digest, plan) for digest in sorted(named)])
             db.execute("INSERT OR REPLACE INTO ledgers VALUES (?,?,?)", (plan, *position))
 
+    def withdraw(self, plan: str, made: Iterable[tuple[str, int]]) -> None:
+        """These completions of a ledger are not reused any more."""
+        with self._writing() as db:
+            if db is not None:
+                rows = [(key, plan, seq) for key, seq in made]
+                db.executemany("DELETE FROM made WHERE key = ? AND plan = ? AND seq = ?", rows)
+
     def forget(self, plan: str) -> None:
         """A ledger that is gone names nothing any more."""
         with self._writing() as db:

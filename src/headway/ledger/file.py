@@ -24,6 +24,7 @@ from headway.ledger.base import Loaded
 from headway.ledger.head import Head
 from headway.ledger.lock import FileLock
 from headway.ledger.scan import (
+    NEAR,
     START,
     Chain,
     Mark,
@@ -36,7 +37,9 @@ from headway.ledger.scan import (
     pieces,
     place_of,
     scan,
+    snapshot_before,
 )
+from headway.ledger.segments import Page, Segment
 from headway.ledger.tail import Entry, Tail
 
 NAME = "ledger.jsonl"
@@ -114,6 +117,8 @@ class FileLedger:
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
         self._verified = verified if verified is not None else {}
+        self._pages: dict[str, list[Page]] = {}
+        """By the path of a sealed segment: where one may begin in it."""
         self._staged: list[bytes] = []
         self._ahead = (0, 0, "")
         self._snapshot_ahead: Mark | None = None
@@ -162,6 +167,15 @@ class FileLedger:
                 return
             if newest >= first:
                 yield codec.decode(line, about)
+
+    def base(self, number: int) -> int:
+        """An event from which on the state as of this one can be told: a snapshot before it, or a first event."""
+        with self.opened() as fd:
+            size = os.fstat(fd).st_size if fd is not None else 0
+            begins = self._first_number(fd, size) if fd is not None else None
+            if fd is not None and begins is not None and begins <= number:
+                return snapshot_before(fd, min(place_of(fd, size, number) + NEAR, size), number) or begins
+        return max((segment.first for segment in segments.sealed(self.folder) if segment.first <= number), default=1)
 
     def recent(self) -> Iterator[Record]:
         """The newest events, as far as they can be looked through in a moment; none from sealed segments."""
@@ -402,10 +416,18 @@ class FileLedger:
             sealed = [s for s in segments.sealed(self.folder) if begins is None or s.first < begins]
             for segment, following in zip(sealed, [*(s.first for s in sealed[1:]), begins], strict=False):
                 if following is None or following > first:
-                    yield from segments.unpack(segment.path)
+                    yield from segments.unpack(segment.path, self._page(segment, first))
             if fd is not None:
                 start = place_of(fd, size, first) if begins is not None and begins < first else 0
                 yield from (line.data for line in lines(fd, start, size))
+
+    def _page(self, segment: Segment, first: int) -> Page | None:
+        """Where to begin in a segment. Its pages are found once, by whoever does not begin with its first event."""
+        if first <= segment.first:
+            return None
+        if segment.path not in self._pages:
+            self._pages[segment.path] = segments.pages(segment.path)
+        return segments.page_of(self._pages[segment.path], first)
 
     def _first_number(self, fd: int, size: int) -> int | None:
         found = (line.data for line in lines(fd, 0, size, near=True) if codec.seal(line.data) is not None)

@@ -137,6 +137,26 @@ def place_of(fd: int, size: int, number: int) -> int:
     return low
 
 
+_SNAPSHOT = re.compile(rb'\n\{"v":1,"seq":(\d{1,18}),"ts":"[^"\\]*","type":"snapshot",')
+_HEAD = 256
+"""The beginning of a line, up to its type, is shorter than this."""
+
+
+def snapshot_before(fd: int, offset: int, number: int) -> int:
+    """The number of the last line before an offset that says that it is a snapshot, no later than this; or 0.
+
+    Verifies nothing: it is where to begin to read.
+    """
+    while offset > 0:
+        start = max(offset - CHUNK, 0)
+        chunk = os.pread(fd, offset - start + _HEAD, start)
+        found = [seq for match in _SNAPSHOT.finditer(chunk) if (seq := int(match[1])) <= number]
+        if found:
+            return found[-1]
+        offset = start
+    return 0
+
+
 def line_after(fd: int, offset: int, stop: int) -> int:
     """Where the first line begins that begins behind an offset; `stop` if there is none before it."""
     while offset < stop:

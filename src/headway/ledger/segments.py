@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -61,17 +62,48 @@ def pack(chunks: Iterable[bytes], running: codec.Running) -> Iterator[bytes]:
     yield rest
 
 
-def unpack(path: str) -> Iterator[bytes]:
-    """The lines of a sealed segment."""
-    unpacker, begun = zlib.decompressobj(zlib.MAX_WBITS | 16), list[bytes]()
+class Page(NamedTuple):
+    """A place to begin in a sealed segment: a number that no line before it claims, and how to unpack from there."""
+
+    number: int
+    offset: int
+    unpacker: zlib._Decompress
+
+
+def pages(path: str) -> list[Page]:
+    """Places to begin in a sealed segment, for whoever looks up many of its events; none if it cannot be read."""
+    unpacker, found = zlib.decompressobj(zlib.MAX_WBITS | 16), list[Page]()
+    with suppress(OSError, zlib.error), open(path, "rb") as file:
+        while piece := file.read(PIECE):
+            page = Page(0, file.tell() - len(piece), unpacker.copy())
+            _, _, line = unpacker.decompress(piece).partition(b"\n")
+            number = codec.number(line)
+            if number is not None:
+                found.append(page._replace(number=number))
+        return found
+    return []
+
+
+def page_of(pages: list[Page], number: int) -> Page | None:
+    """The last place to begin before an event of this number; None for the beginning."""
+    place = bisect_right(pages, number, key=lambda page: page.number)
+    return pages[place - 1] if place else None
+
+
+def unpack(path: str, page: Page | None = None) -> Iterator[bytes]:
+    """The lines of a sealed segment; from a page on, those that begin behind it."""
+    unpacker = page.unpacker.copy() if page is not None else zlib.decompressobj(zlib.MAX_WBITS | 16)
+    begun, is_whole = list[bytes](), page is None
     try:
         with open(path, "rb") as file:
+            file.seek(page.offset if page is not None else 0)
             while not unpacker.unused_data and (piece := file.read(PIECE)):
                 end, *lines = unpacker.decompress(piece).split(b"\n")
                 begun.append(end)
                 if lines:
-                    yield b"".join(begun)
-                    begun = [lines.pop()]
+                    if is_whole:
+                        yield b"".join(begun)
+                    is_whole, begun = True, [lines.pop()]
                     yield from lines
         if not unpacker.eof or unpacker.unused_data:
             raise EOFError("it does not end as it should")
