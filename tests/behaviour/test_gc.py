@@ -169,6 +169,30 @@ def test_a_damaged_ledger_stops_it(root: Path) -> None:
         free_space(Project(root).store, keep_days=0)
 
 
+def test_the_file_of_a_text_goes_with_its_blob(root: Path) -> None:
+    """What is still needed stays, and so does what is so new that an attempt may be at work with it."""
+    texts = root / ".headway/texts"
+
+    def say(word: str) -> None:
+        plan = Plan("Words", id="words")
+        plan.add("text", make=lambda: word, version=word)
+        plan.add("it", make=lambda ctx: Path(ctx.inputs["text"]).read_text(), produces="out.txt", requires=["text"])
+        plan.run()
+
+    for word in ("first", "second", "third"):
+        say(word)
+    assert len(list(texts.iterdir())) == 3
+    for path in texts.iterdir():
+        if path.read_text() != "second":
+            os.utime(path, (1, 1))
+    free_space(Project(root).store, keep_days=0, dry_run=True)
+    assert len(list(texts.iterdir())) == 3
+    free_space(Project(root).store, keep_days=0)
+    assert {path.read_text() for path in texts.iterdir()} == {"second", "third"}
+    say("first")
+    assert Path("out.txt").read_text() == "first"
+
+
 def test_folders_are_kept_whole(root: Path) -> None:
     """Everything in a folder output is needed, not only its listing."""
     plan = Plan("Tree", id="tree")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -23,15 +24,37 @@ from headway.files.outputs import Outputs, members
 from headway.store import PlanStore
 
 KEEP_DAYS = 30.0
+DAY = 24 * 60 * 60
 
 _HALF = re.compile(r".+\.(\d+)(?:\.[0-9a-f]{8})?\.tmp")
 """What files of Headway's own are called until they are in place: with the process that writes them."""
 
 
 def free_space(store: PlanStore, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Freed:
-    """Delete blobs that nothing needs. A ledger that cannot be read refuses: nobody knows what it names."""
+    """Delete blobs that nothing needs, and the files that prompts and texts among them were put into.
+
+    A ledger that cannot be read refuses: nobody knows what it names.
+    """
     since = (datetime.now(UTC) - timedelta(days=keep_days)).isoformat()
-    return store.blobs.free(lambda: _needed(store, since), dry_run=dry_run)
+    live: set[str] = set()
+
+    def needed() -> set[str]:
+        live.update(_needed(store, since))
+        return live
+
+    freed = store.blobs.free(needed, dry_run=dry_run)
+    if live and not dry_run:
+        _free_texts(os.path.join(os.path.dirname(store.base_path), "texts"), live)
+    return freed
+
+
+def _free_texts(folder: str, live: Container[str]) -> None:
+    """Those of the last day stay: an attempt may be at work with one that no event names yet."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.name not in live and entry.stat(follow_symlinks=False).st_mtime < time.time() - DAY:
+                    os.unlink(entry.path)
 
 
 def tidy(store: PlanStore) -> None:

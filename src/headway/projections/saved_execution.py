@@ -197,9 +197,9 @@ def _completed_line(item: tuple[str, Completion]) -> bytes:
     artifact_id, done = item
     rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False))
     tier, verified = _encode(done.tier) if done.tier else b'""', b"true" if done.verified else b"false"
-    return b'%s: {"content_hash":"%s","model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
+    return b'%s: {"content_hash":%s,"model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
         _encode(artifact_id),
-        content_hash(done).encode(),
+        _encode(content_hash(done)),
         tier,
         done.ms,
         verified,

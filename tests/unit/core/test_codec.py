@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -132,13 +131,11 @@ def test_the_size_of_a_state_is_told_from_some_of_its_rows() -> None:
 
 
 @pytest.mark.parametrize("by", ["x" * 1_000_000, 'a "name"\\' * 1_000])
-def test_however_long_a_name_is_the_number_of_a_line_is_told_at_once(by: str) -> None:
-    """Whoever looks for an event looks at the beginning of many."""
+def test_however_long_and_odd_a_name_is_the_number_of_a_line_is_told(by: str) -> None:
+    """By the beginning of the line, which ends behind the name."""
     line, _ = codec.encode(GoalChanged(goal="it"), 7, "2026-01-01T00:00:00Z", by, codec.START)
-    before = time.perf_counter()
     assert (codec.number(line), codec.peek(line)) == (7, (7, "goal_changed"))
     assert codec.decode(line).by == by
-    assert time.perf_counter() - before < 0.3
 
 
 def test_every_event_has_a_name_of_its_own() -> None:
