@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -255,5 +256,6 @@ def test_a_pattern_that_many_artifacts_have_is_looked_for_once(monkeypatch: pyte
         return glob(observer, pattern)
 
     monkeypatch.setattr(Observer, "_glob", count)
+    shutil.rmtree(".headway/stamps")
     assert main(["status", "--check"]) == 0
     assert asked == ["data/*.txt"]

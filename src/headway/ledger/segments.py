@@ -105,7 +105,7 @@ def unpack(path: str, page: Page | None = None) -> Iterator[bytes]:
                         yield b"".join(begun)
                     is_whole, begun = True, [lines.pop()]
                     yield from lines
-        if not unpacker.eof or unpacker.unused_data.strip(b"\0"):
+        if not unpacker.eof or unpacker.unused_data:
             raise EOFError("it does not end as it should")
         if rest := b"".join(begun):
             yield rest
