@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count as counting
 from pathlib import Path
 
@@ -38,14 +39,14 @@ def aging(setting: Setting) -> list[Row]:
         changed()
         return child(words, folder).cpu
 
-    young = {verb: median(setting.repeat, lambda words=words: spent(words)) for verb, words in verbs.items()}  # type: ignore[misc]
+    young = {verb: median(setting.repeat, partial(spent, words)) for verb, words in verbs.items()}
     times = setting.count(CHANGES, least=2)
     for _ in range(times):
         changed()
         child(RUN, folder)
     rows = []
     for verb, words in verbs.items():
-        old = median(setting.repeat, lambda words=words: spent(words))  # type: ignore[misc]
+        old = median(setting.repeat, partial(spent, words))
         ratio = old / young[verb]
         bar = f"≤ {WITHIN:g} ×" if verb != TELLS_OF_THE_PAST else ""
         ok = ratio <= WITHIN if bar and times >= CHANGES else None

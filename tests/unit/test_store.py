@@ -80,10 +80,9 @@ def test_whoever_loads_a_plan_has_it_for_himself(store: PlanStore) -> None:
 
 def test_those_that_were_written_to_last_come_first(store: PlanStore) -> None:
     """As many as are asked for."""
-    for number, plan_id in enumerate(("old", "new", "older")):
+    for plan_id, at in (("old", 20), ("new", 30), ("older", 10)):
         store.save(execution(plan_id))
-        at = {"new": 30, "old": 20, "older": 10}[plan_id]
-        os.utime(os.path.join(store.base_path, plan_id, "ledger.jsonl"), (number + at * 1000, at * 1000))
+        os.utime(os.path.join(store.base_path, plan_id, "ledger.jsonl"), (at, at))
     assert store.latest(2) == ["new", "old"]
 
 

@@ -17,7 +17,17 @@ from typing import NamedTuple
 
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
-from headway.files.packs import WINDOW, Index, Place, entries, entry_of, index_of
+from headway.files.packs import (
+    WINDOW,
+    Index,
+    Place,
+    entries,
+    entry_of,
+    gaps_in,
+    index_of,
+    is_being_written,
+    whole_entries,
+)
 
 MANY_PACKS = 40
 """So many writers later it is time to put packs together: each of them left one."""
@@ -407,22 +417,23 @@ class Blobs:
             except BlobDamaged as error:
                 yield name, str(error.facts.get("file", "missing"))
         for pack in self._packs():
-            for start, end in self._gaps(pack):
-                if not self._is_being_written(pack):
+            path = os.path.join(self.folder, pack)
+            for start, end in gaps_in(path):
+                if not is_being_written(path):
                     yield pack, f"bytes {start} to {end} belong to no blob"
 
     def repair(self) -> list[str]:
         """Set aside what belongs to no blob, so that it is not looked at again. Deletes nothing."""
         done = []
         for pack in self._packs():
-            gaps = self._gaps(pack)
-            if not gaps or self._is_being_written(pack):
-                continue
             path = os.path.join(self.folder, pack)
+            gaps = gaps_in(path)
+            if not gaps or is_being_written(path):
+                continue
             kept = self._copy_aside(path)
             with suppress(FileNotFoundError):  # before what it tells of moves
                 self._disk.remove(f"{path}.index")
-            write_file(self._disk, path, self._sound_entries(path), durable=True)
+            write_file(self._disk, path, whole_entries(path), durable=True)
             size = sum(end - start for start, end in gaps)
             done.append(f"{pack}: {size} bytes belong to no blob; as it was, it is {kept}. No blob was lost.")
         self._forget()
@@ -543,40 +554,9 @@ class Blobs:
                 places[name] = (place.offset, place.size)
                 start = place.offset + place.size + 1
         self._packed[pack] = places
-        if len(places) - known >= INDEX_FROM and self._share >= 0 and not self._is_being_written(pack):
+        if len(places) - known >= INDEX_FROM and self._share >= 0 and not is_being_written(path):
             self._leave_index(pack, places)
         return start
-
-    def _gaps(self, pack: str) -> list[tuple[int, int]]:
-        """Stretches of a pack that belong to no entry."""
-        gaps, end = [], 0
-        with open(os.path.join(self.folder, pack), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            for name, place in entries(file, pack, 0):
-                start = place.offset - len(f"{name} {place.size}\n")
-                gaps += [(end, start)] if start > end else []
-                end = place.offset + place.size + 1
-        return gaps + ([(end, size)] if end < size else [])
-
-    def _sound_entries(self, path: str) -> Iterator[bytes]:
-        with open(path, "rb") as file:
-            for name, place in entries(file, "", 0):
-                file.seek(place.offset)
-                yield entry_of(name, file.read(place.size))
-
-    def _is_being_written(self, pack: str) -> bool:
-        """Its writer holds it; where that cannot be told, it may be."""
-        try:
-            fd = os.open(os.path.join(self.folder, pack), os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return True
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
 
     def _packs(self) -> list[str]:
         try:

@@ -8,6 +8,7 @@ in for it.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -151,3 +152,38 @@ def _next_header(file: BinaryIO, start: int, size: int) -> int:
             return start + found.start()
         start += WINDOW
     return size
+
+
+def gaps_in(path: str) -> list[tuple[int, int]]:
+    """Stretches of a pack that belong to no entry."""
+    gaps, end = [], 0
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        for name, place in entries(file, "", 0):
+            start = place.offset - len(f"{name} {place.size}\n")
+            gaps += [(end, start)] if start > end else []
+            end = place.offset + place.size + 1
+    return gaps + ([(end, size)] if end < size else [])
+
+
+def whole_entries(path: str) -> Iterator[bytes]:
+    """The entries of a pack, without what is between them."""
+    with open(path, "rb") as file:
+        for name, place in entries(file, "", 0):
+            file.seek(place.offset)
+            yield entry_of(name, file.read(place.size))
+
+
+def is_being_written(path: str) -> bool:
+    """Whether the writer of a pack holds it; where that cannot be told, it may be."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
