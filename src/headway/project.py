@@ -518,18 +518,9 @@ class Project:
 
     def identify(self) -> str:
         """The project's id, made once: it survives a move, and is in the first line of every ledger."""
-        return self.project_id or write_identity(self._disk, self.home, self._recorded_id() or os.urandom(8).hex())
-
-    def _recorded_id(self) -> str:
-        """The id by which the ledgers know this project."""
-        for plan_id in self.store.ids():
-            try:
-                first = next(self.store.folder(plan_id).history(), None)
-            except HeadwayError:
-                continue
-            if found := getattr(first.event, "project_id", "") if first else "":
-                return str(found)
-        return ""
+        return self.project_id or write_identity(
+            self._disk, self.home, self.store.recorded_project() or os.urandom(8).hex()
+        )
 
     def execute(self, plan_id: str, *commands: Command, by: str = "", writer: Writer | None = None) -> list[Record]:
         """Carry out commands, in order and in one write; what they caused. The first that is refused is raised.

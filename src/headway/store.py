@@ -123,6 +123,17 @@ class PlanStore:
         except OSError:
             return 0
 
+    def recorded_project(self) -> str:
+        """The id by which the ledgers know the project; "" where none can be read."""
+        for plan_id in self.ids():
+            try:
+                first = next(self.folder(plan_id).history(), None)
+            except HeadwayError:
+                continue
+            if found := getattr(first.event, "project_id", "") if first else "":
+                return str(found)
+        return ""
+
     def save(self, execution: SavedExecution) -> str:
         """Make this the plan's state, as an event; the plan's folder. Saving what is there already adds nothing.
 

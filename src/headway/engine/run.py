@@ -229,7 +229,7 @@ class Run:
         if self._halt:
             self._recall()
         elif not self._running:
-            self._wait_for_others()
+            self._tally.wait_for_others()
 
     def _ready_tasks(self) -> list[Task]:
         """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
@@ -301,12 +301,6 @@ class Run:
             self._in_place.let_go(artifact_id)
         for token, ids in launched.items():
             self._record(cmd.ReleaseArtifacts(ids=tuple(ids), reason=why, token=token, begun=False))
-
-    def _wait_for_others(self) -> None:
-        """Nothing runs and yet something could start: the profile's places are taken by others."""
-        while (artifact_id := self._tally.queue.pop()) is not None:
-            names = ", ".join(f"{a} ({claim.by})" for a, claim in self._record.state.claims.items())
-            self._tally.wait(artifact_id, f"the profile leaves no place beside {names}")
 
     def _consider(self, artifact_id: str) -> Task | None:
         """What is ready, judged once more: whatever needs no making is done here. What is left is a task."""

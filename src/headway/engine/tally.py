@@ -159,6 +159,12 @@ class Tally:
             if dependent in self.todo and self._is_made(dependent):
                 self.result.waiting.setdefault(dependent, f"waits for {artifact_id}")
 
+    def wait_for_others(self) -> None:
+        """Nothing runs and yet something could start: the profile's places are taken by others."""
+        while (artifact_id := self.queue.pop()) is not None:
+            names = ", ".join(f"{a} ({claim.by})" for a, claim in self._record.state.claims.items())
+            self.wait(artifact_id, f"the profile leaves no place beside {names}")
+
     def is_blocked_elsewhere(self, artifact_id: str, reason: Reason) -> bool:
         """Whether something of another plan has to be made first: it is read, never run."""
         found = self._judge.unusable(artifact_id)

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
 from headway.files.packs import (
-    WINDOW,
     Index,
     Place,
+    copy_aside,
     entries,
     entry_of,
     gaps_in,
@@ -430,7 +430,7 @@ class Blobs:
             gaps = gaps_in(path)
             if not gaps or is_being_written(path):
                 continue
-            kept = self._copy_aside(path)
+            kept = copy_aside(self._disk, path)
             with suppress(FileNotFoundError):  # before what it tells of moves
                 self._disk.remove(f"{path}.index")
             write_file(self._disk, path, whole_entries(path), durable=True)
@@ -438,14 +438,6 @@ class Blobs:
             done.append(f"{pack}: {size} bytes belong to no blob; as it was, it is {kept}. No blob was lost.")
         self._forget()
         return done
-
-    def _copy_aside(self, path: str) -> str:
-        kept, count = f"{path}.damaged", 1
-        while os.path.lexists(kept):
-            kept, count = f"{path}.damaged-{count + 1}", count + 1
-        with open(path, "rb") as file:
-            write_file(self._disk, kept, iter(lambda: file.read(WINDOW), b""), durable=True)
-        return os.path.basename(kept)
 
     def _find(self, name: str) -> Place | None:
         place = self._place(name)

@@ -22,6 +22,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from headway.disk import Disk, write_file
+
 WINDOW = 1 << 20
 """So much of a pack is read at once."""
 
@@ -172,6 +174,16 @@ def whole_entries(path: str) -> Iterator[bytes]:
         for name, place in entries(file, "", 0):
             file.seek(place.offset)
             yield entry_of(name, file.read(place.size))
+
+
+def copy_aside(disk: Disk, path: str) -> str:
+    """Keep a pack as it is, beside it: the name of the copy."""
+    kept, count = f"{path}.damaged", 1
+    while os.path.lexists(kept):
+        kept, count = f"{path}.damaged-{count + 1}", count + 1
+    with open(path, "rb") as file:
+        write_file(disk, kept, iter(lambda: file.read(WINDOW), b""), durable=True)
+    return os.path.basename(kept)
 
 
 def is_being_written(path: str) -> bool:
