@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -67,6 +68,20 @@ def stamped(*words: str) -> tuple[str, str] | None:
         return nothing_to_do(list(words), VERSION)
     finally:
         os.chdir(here)
+
+
+def test_what_a_change_reaches_is_made_in_the_order_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a stamp vouches for all else, the same files lead to the same log, whatever order sets have today."""
+    names = [f"part-{number}" for number in range(12)]
+    parts = {name: {"sources": ["word.txt"], "produces": name, "run": "cat word.txt > {output}"} for name in names}
+    other = {"other": {"produces": "other", "run": "echo other > {output}"}}
+    (tmp_path / "headway.json").write_text(json.dumps({"id": "parts", "goal": "Parts", "artifacts": parts | other}))
+    (tmp_path / "word.txt").write_text("one")
+    monkeypatch.chdir(tmp_path)
+    run()
+    assert stamped() is not None
+    (tmp_path / "word.txt").write_text("another")
+    assert [line.split()[1] for line in run("-j", "1").splitlines() if line.startswith("made")] == names
 
 
 def test_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits_for_it(project: Path) -> None:

@@ -213,7 +213,8 @@ class Judge:
                     queue.append(dependent)
         if self.shared.ordered:
             return [a for a in self.shared.order() if a in found]
-        return ArtifactGraph.over({a: self.graph[a] for a in found}).topological_sort()
+        in_plan_order = {a: spec for a, spec in self.graph.artifacts.items() if a in found}
+        return ArtifactGraph.over(in_plan_order).topological_sort()
 
     def _order_of(self, just: Collection[str]) -> list[str]:
         """These and what they build on, in dependency order, at a cost that depends on them alone."""
