@@ -13,11 +13,14 @@ from benchmarks.measure import Row, Setting, child, medians
 
 UNITS = 5_000
 MANY = 100_000
+SHARE = 0.044
+"""The part of a plan that one change reaches where its bar was set: 440 of 10,000."""
+
 PHASES = ("plan", "preflight", "continuity_pack", "write", "repair", "state_repair", "lint", "apply")
 FUNCTION = "def phase(ctx):\n    return ctx.prompt\n"
 DODO = """from pathlib import Path
 
-UNITS, PHASES, SPECIAL = {units!r}, {phases!r}, {special!r}
+UNITS, PHASES, SPECIAL, SOME = {units!r}, {phases!r}, {special!r}, {some!r}
 
 
 def make(unit, paths, target):
@@ -32,6 +35,8 @@ def task_phase():
         for phase in PHASES:
             own = "special" if unit == SPECIAL and phase == "write" else phase
             prompts = ["prompts/system.md", f"prompts/{{own}}.md"]
+            if phase == PHASES[-1]:
+                prompts.append("prompts/some.md" if unit in SOME else "prompts/notes.md")
             target = f"out/{{unit}}/{{phase}}.txt"
             yield {{
                 "name": f"{{unit}}/{{phase}}",
@@ -44,7 +49,7 @@ def task_phase():
 
 
 def pipelines(setting: Setting) -> list[Row]:
-    """Nothing to do; the prompt of one unit changed, which touches that unit alone; a prompt of all units changed."""
+    """Nothing to do; the prompt of one unit changed, which touches that unit alone; a prompt of some and of all."""
     units = [f"u{number:06}" for number in range(setting.count(UNITS, least=3))]
     total = len(units) * len(PHASES)
     ours = _headway(setting, units, PHASES)
@@ -60,11 +65,12 @@ def pipelines(setting: Setting) -> list[Row]:
     rows = [Row(f"pipelines: all made, {total:,}", cold.cpu / total * 1e6, "µs CPU each")]
     if doit is None:
         rows.append(Row("pipelines: doit", None, note="skipped: not installed"))
-    unit = units[len(units) // 2]
+    unit, some = units[len(units) // 2], _some(units)
     for what, prompt, reached, most in (
         ("nothing to do", "", set[str](), None),
         ("one unit's prompt changed", "special", {f"{unit}/{phase}.txt" for phase in PHASES[3:4]}, 0.5),
-        ("a prompt of all units changed", PHASES[-1], {f"{u}/{PHASES[-1]}.txt" for u in units}, 0.5),
+        (f"a prompt of {len(some):,} units changed", "some", {f"{u}/{PHASES[-1]}.txt" for u in some}, 0.5),
+        ("a prompt of all units changed", PHASES[-1], {f"{u}/{PHASES[-1]}.txt" for u in units}, None),
     ):
 
         def measured(where: str, prompt: str = prompt, reached: set[str] = reached) -> Callable[[], float]:
@@ -117,16 +123,27 @@ def _outputs(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*.txt")}
 
 
+def _some(units: list[str]) -> list[str]:
+    """Units that share a prompt of their own in the last phase: one artifact each, the share that the bar is about."""
+    wanted = max(1, round(len(units) * len(PHASES) * SHARE))
+    return units[:: max(1, len(units) // wanted)][:wanted]
+
+
 def _headway(setting: Setting, units: list[str], phases: tuple[str, ...]) -> Path:
     folder = _prompts(setting, "headway")
+    overrides: dict[str, dict[str, dict[str, str]]] = {}
+    if len(phases) == len(PHASES):
+        overrides = {unit: {phases[-1]: {"notes": "prompts/some.md"}} for unit in _some(units)}
+        overrides.setdefault(units[len(units) // 2], {})["write"] = {"phase": "prompts/special.md"}
     pipeline = {
         "units": units,
         "templates": {"system": "prompts/system.md"},
-        "overrides": {units[len(units) // 2]: {"write": {"phase": "prompts/special.md"}}} if "write" in phases else {},
+        "overrides": overrides,
         "phases": {
             phase: {
                 "make": "tasks.py:phase",
-                "templates": {"phase": f"prompts/{phase}.md"},
+                "templates": {"phase": f"prompts/{phase}.md"}
+                | ({"notes": "prompts/notes.md"} if phase == PHASES[-1] else {}),
                 "outputs": {"text": f"out/{{unit}}/{phase}.txt"},
             }
             for phase in phases
@@ -141,7 +158,7 @@ def _headway(setting: Setting, units: list[str], phases: tuple[str, ...]) -> Pat
 
 def _doit(setting: Setting, units: list[str]) -> Path:
     folder = _prompts(setting, "doit")
-    text = DODO.format(units=units, phases=PHASES, special=units[len(units) // 2])
+    text = DODO.format(units=units, phases=PHASES, special=units[len(units) // 2], some=set(_some(units)))
     (folder / "dodo.py").write_text(text, encoding="utf-8")
     return folder
 
@@ -149,6 +166,6 @@ def _doit(setting: Setting, units: list[str]) -> Path:
 def _prompts(setting: Setting, name: str) -> Path:
     folder = setting.fresh(name)
     (folder / "prompts").mkdir()
-    for prompt in (*PHASES, "system", "special"):
+    for prompt in (*PHASES, "system", "special", "notes", "some"):
         (folder / f"prompts/{prompt}.md").write_text(f"{prompt} {{{{ unit }}}}\n", encoding="utf-8")
     return folder
