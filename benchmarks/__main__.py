@@ -66,9 +66,8 @@ def main(argv: list[str] | None = None) -> int:
             folder = scratch / name
             folder.mkdir()
             rows += BENCHMARKS[name](Setting(folder, size, repeat, others, args.large))
-            shutil.rmtree(folder)
             print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-    finally:
+    finally:  # not sooner: where files were deleted a moment ago, some file systems take longer to create others
         shutil.rmtree(scratch)
     print(table(rows))
     result = {"python": platform.python_version(), "cpus": os.cpu_count(), "size": size, "repeat": repeat}
