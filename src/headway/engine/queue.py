@@ -102,8 +102,9 @@ class Queue:
         """It is as it should be: whoever waits for it may go on."""
         if artifact_id not in self._ended:
             self._ended.add(artifact_id)
-            self._release(self._followers.get(artifact_id, ()))
-            self._release(self._patient.get(artifact_id, ()))
+            for lines in (self._followers, self._patient):
+                if artifact_id in lines:
+                    self._release(lines[artifact_id])
 
     def give_up(self, artifact_id: str) -> list[str]:
         """It will not be done now; what is given up with it, nearest first."""
@@ -118,7 +119,8 @@ class Queue:
         return [a for a in lost if a != artifact_id]
 
     def _release(self, ids: Iterable[str]) -> None:
+        waiting = self._waiting
         for artifact_id in ids:
-            self._waiting[artifact_id] -= 1
-            if self._waiting[artifact_id] == 0 and not (artifact_id in self._ended or artifact_id in self._taken):
+            waiting[artifact_id] = left = waiting[artifact_id] - 1
+            if not left and artifact_id not in self._ended and artifact_id not in self._taken:
                 self._ready.append(artifact_id)
