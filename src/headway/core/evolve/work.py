@@ -12,7 +12,7 @@ from headway.core.evolve.gating import wait_for_gates
 from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED
 from headway.core.lifecycle import is_done, last_whole, plan_after, unfinished
-from headway.core.plan import Replanning
+from headway.core.plan import ArtifactSpec, Replanning
 from headway.core.state import BEFORE, Claim, Completion, Failure, Note, Run, Skip, State
 
 
@@ -85,11 +85,12 @@ def completed(state: State, event: ev.Came, record: ev.Record) -> None:
         attempts=event.attempts,
         integrates=event.integrates,
     )
-    remember(state, event.id)
+    spec = state.artifacts[event.id]
+    remember(state, spec)
     if event.type == "artifact_completed":
-        _settle(state, event.id, completion)
+        _settle(state, spec, completion)
     else:
-        wait_for_gates(state, event.id, completion)
+        wait_for_gates(state, spec, completion)
 
 
 def accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
@@ -103,14 +104,15 @@ def accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
         note=event.reason,
         verified=event.verified,
     )
-    remember(state, event.id)
-    _settle(state, event.id, completion)
+    spec = state.artifacts[event.id]
+    remember(state, spec)
+    _settle(state, spec, completion)
 
 
-def _settle(state: State, artifact_id: str, completion: Completion) -> None:
-    milestone = state.artifacts[artifact_id].milestone
-    if milestone and not is_done(state, artifact_id):
-        shut(state, milestone)
+def _settle(state: State, spec: ArtifactSpec, completion: Completion) -> None:
+    artifact_id = spec.id
+    if spec.milestone and not is_done(state, artifact_id):
+        shut(state, spec.milestone)
     for aspect in (
         state.claims,
         state.failed,
@@ -128,7 +130,7 @@ def _settle(state: State, artifact_id: str, completion: Completion) -> None:
 
 
 def failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
-    remember(state, event.id)
+    remember(state, state.artifacts[event.id])
     claim = state.claims.pop(event.id, None)
     if event.code != REJECTED:
         state.made.pop(event.id, None)
