@@ -183,7 +183,7 @@ class FileLedger:
             size = os.fstat(fd).st_size if fd is not None else 0
             if fd is not None:
                 found = lines(fd, line_after(fd, size - RECENT, size) if size > RECENT else 0, size)
-                yield from (codec.decode(line.data) for line in found if codec.seal(line.data) is not None)
+                yield from (codec.decode(line.data) for line in found if line.stands())
 
     def segments(self) -> list[tuple[int, str]]:
         """Sealed segments, oldest first: the number of their first event, and their path."""
@@ -379,7 +379,7 @@ class FileLedger:
         """Events from this snapshot (or the first event) on; None if it does not stand there."""
         offset = base.offset if base else 0
         line = next(lines(fd, offset, size), None)
-        if line is None or codec.seal(line.data) is None:
+        if line is None or not line.stands():
             return None
         event = codec.opened(line.data)
         if base is None:
@@ -398,8 +398,8 @@ class FileLedger:
         end, (seq, hash_) = start
         found, ends, newest = ([], [], None) if first is None else ([first], [end], 0)
         broken, snapshot = False, Snapshot.type
-        for _, data, line_end in lines(fd, end, size):
-            if codec.seal(data) is None:
+        for _, data, line_end, verified in lines(fd, end, size):
+            if not verified and codec.seal(data) is None:
                 broken = True
                 continue
             line = codec.opened(data)
@@ -433,7 +433,7 @@ class FileLedger:
         return segments.page_of(self._pages[segment.path], first)
 
     def _first_number(self, fd: int, size: int) -> int | None:
-        found = (line.data for line in lines(fd, 0, size, near=True) if codec.seal(line.data) is not None)
+        found = (line.data for line in lines(fd, 0, size, near=True) if line.stands())
         return next((codec.peek(data)[0] for data in found), None)
 
     # What writing is made of.

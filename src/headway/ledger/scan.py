@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 NEAR = 1 << 16
 """So much is read at a time by whoever needs but a line of it."""
 
-LONG = 8 << 20
+LONG = 1 << 20
 """A longer line enters memory only after its hash was found to be right, piece by piece."""
 
 START = Position(0, codec.START)
@@ -30,11 +30,19 @@ OPENING = frozenset({LedgerRotated.type, PlanRebuilt.type})
 
 
 class Line(NamedTuple):
-    """A complete line: where it starts, its bytes without the line feed, and how far it reaches."""
+    """A complete line: where it starts, its bytes without the line feed, and how far it reaches.
+
+    `verified`: that was found out on the way.
+    """
 
     offset: int
     data: bytes
     end: int
+    verified: bool = False
+
+    def stands(self) -> bool:
+        """Whether it verifies."""
+        return self.verified or codec.seal(self.data) is not None
 
 
 class Mark(NamedTuple):
@@ -80,15 +88,13 @@ def lines(fd: int, start: int, stop: int, *, near: bool = False) -> Iterator[Lin
         chunk = os.pread(fd, min(at_once, stop - scanned), scanned)
         if not chunk:
             return
-        first, *others = chunk.split(b"\n")
-        if others:
+        if b"\n" in chunk:
+            first, *others, rest = chunk.split(b"\n")
             end = scanned + len(first) + 1
             if end - offset > LONG:
-                first = _long_line(fd, offset, end - 1)
-            elif parts:
-                first = b"".join((*parts, first))
-            yield Line(offset, first, end)
-            rest = others.pop()
+                yield _long_line(fd, offset, end)
+            else:
+                yield Line(offset, b"".join((*parts, first)) if parts else first, end)
             for data in others:
                 offset, end = end, end + len(data) + 1
                 yield Line(offset, data, end)
@@ -102,13 +108,14 @@ def lines(fd: int, start: int, stop: int, *, near: bool = False) -> Iterator[Lin
             parts.clear()
 
 
-def _long_line(fd: int, start: int, end: int) -> bytes:
-    """The bytes of a long line if it verifies, else none."""
-    claimed = codec.claim(os.pread(fd, codec.SEAL_LENGTH, end - codec.SEAL_LENGTH))
-    if claimed is None or digest_range(fd, start, end - codec.SEAL_LENGTH) != claimed:
-        return b""
-    data = os.pread(fd, end - start, start)
-    return data if len(data) == end - start else b"".join(pieces(fd, start, end))
+def _long_line(fd: int, start: int, end: int) -> Line:
+    """A long line; without its bytes if it does not verify."""
+    seal_at = end - 1 - codec.SEAL_LENGTH
+    claimed = codec.claim(os.pread(fd, codec.SEAL_LENGTH, seal_at))
+    if claimed is None or digest_range(fd, start, seal_at) != claimed:
+        return Line(start, b"", end)
+    data = os.pread(fd, end - 1 - start, start)  # of two gigabytes and more, the system gives less at a time
+    return Line(start, data if len(data) == end - 1 - start else b"".join(pieces(fd, start, end - 1)), end, True)
 
 
 def first_line(fd: int, start: int, stop: int) -> Line | None:
@@ -132,7 +139,7 @@ def place_of(fd: int, size: int, number: int) -> int:
     while high - low > NEAR:
         middle = (low + high) // 2
         found = first_line(fd, line_after(fd, middle, high), high)
-        if found is not None and before(found.data, number) and codec.seal(found.data) is not None:
+        if found is not None and before(found.data, number) and found.stands():
             low = found.offset
         else:
             high = middle
@@ -188,7 +195,7 @@ def check_format(fd: int, size: int) -> None:
     if _FORMAT.match(os.pread(fd, 4096, 0)):
         return
     line = first_line(fd, 0, size)
-    if line is not None and codec.seal(line.data) is not None:
+    if line is not None and line.stands():
         codec.decode(line.data)
 
 
@@ -202,7 +209,7 @@ def scan(fd: int, size: int) -> Scan:
     holes: list[LedgerRecovered] = []
     good_end = 0
     for line in lines(fd, 0, size):
-        if codec.seal(line.data) is None:
+        if not line.stands():
             broken_at = line.offset if broken_at is None else broken_at
             continue
         event = codec.opened(line.data)

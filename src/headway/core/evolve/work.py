@@ -54,15 +54,19 @@ def run_ended(state: State, event: Any, record: ev.Record) -> None:
 
 
 def started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
-    seq, at, by, run = record.seq, record.ts, record.by, event.run
+    artifacts, claims, uncertain = state.artifacts, state.claims, state.uncertain
+    claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run)
     for start in event.starts:
-        artifact_id = start.id
-        milestone = state.artifacts[artifact_id].milestone
+        spec = artifacts[start.id]
+        artifact_id, milestone = spec.id, spec.milestone
         if milestone and is_done(state, artifact_id):
             state.open[milestone] = state.open.get(milestone, 0) + 1
-        state.claims[artifact_id] = Claim(seq=seq, at=at, by=by, run=run, lease=start.lease, holder=start.holder)
-        if state.uncertain:
-            state.uncertain.pop(artifact_id, None)
+        if start.lease or start.holder:
+            claims[artifact_id] = msgspec.structs.replace(claim, lease=start.lease, holder=start.holder)
+        else:
+            claims[artifact_id] = claim  # what a run begins together is one and the same
+        if uncertain:
+            uncertain.pop(artifact_id, None)
     state.status = plan_after(state.status, event.type)
 
 
