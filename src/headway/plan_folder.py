@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from headway.calm import paused
 from headway.core.events import Record
-from headway.core.evolve import replay
+from headway.core.evolve import fold, replay
 from headway.core.state import Position, State
 from headway.disk import REAL, Disk
 from headway.errors import HeadwayError, LedgerDamaged, NotFound, TryLater
@@ -65,6 +65,9 @@ FOLLOW = 0.1
 
 FEW_UNITS = 100
 """Phase ledgers of so many units are brought up to date in the middle of a run; of more, at its end."""
+
+MISFITS = (LookupError, ValueError, TypeError, AttributeError)
+"""What comes of an event that nothing before it allows."""
 
 Notice = Callable[[str], None]
 """Hears of what a caller should know although nothing went wrong."""
@@ -135,20 +138,28 @@ class PlanFolder:
         loaded = ledger.load(thorough=thorough)
         if loaded is None or loaded.end is None:
             return None
-        states = deque((state for state, _ in self.fold(loaded.records)), maxlen=1)
-        if states and states[0].plan_id != self.plan_id:
+        state = self._last(loaded.records)
+        if state is None:
+            return None
+        if state.plan_id != self.plan_id:
             raise LedgerDamaged(
-                f"The ledger in the folder of plan {self.plan_id} is that of plan {states[0].plan_id}",
+                f"The ledger in the folder of plan {self.plan_id} is that of plan {state.plan_id}",
                 facts={"file": self.ledger().path},
                 hint=f"put the ledger of {self.plan_id} back; to copy a plan, export it and import it under another id",
                 code="ledger.other_plan",
             )
-        if not states:
-            return None
         self._newest.clear()
         if ledger.stamp() == stamp:
-            self._newest[self.path] = Newest(stamp, SavedExecution(states[0].copy(), loaded.end))
-        return SavedExecution(states[0], loaded.end)
+            self._newest[self.path] = Newest(stamp, SavedExecution(state.copy(), loaded.end))
+        return SavedExecution(state, loaded.end)
+
+    def _last(self, records: Iterable[Record]) -> State | None:
+        """The plan after these, which are one chain. If they do not fit together, step by step: to tell where."""
+        try:
+            return fold(None, records)
+        except MISFITS:
+            steps = deque(self.fold(records), maxlen=1)
+            return steps[0][0] if steps else None
 
     def at(self, seq: int) -> SavedExecution:
         """The plan as of an earlier event."""
@@ -224,7 +235,7 @@ class PlanFolder:
             for state, last in replay(records):
                 if state is not None:
                     yield state, last
-        except (LookupError, ValueError, TypeError, AttributeError) as error:
+        except MISFITS as error:
             raise _inconsistent(self.path, last, error) from error
 
     def _recall(self, position: Position) -> SavedExecution | None:

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from headway.core.events import EVENTS, FORMAT, Event, First, Genesis, Record, Unknown
+from headway.core.events import EVENTS, FORMAT, Event, First, Genesis, Record, Snapshot, Unknown
 from headway.core.state import State
 from headway.errors import FormatTooNew
 
@@ -39,6 +39,11 @@ _START = re.compile(
     rb'"by":"([^"\\]*(?:\\.[^"\\]*)*)",("opt":true,)?"data":'
 )
 """How a line of this version begins."""
+
+_STATE = b'{"state":'
+_DIGEST = re.compile(rb',"digest":"([0-9a-f]{32})"\}')
+_DIGEST_LENGTH = len(b',"digest":""}') + HASH_LENGTH
+"""How the data of a snapshot begins and ends."""
 
 LONG = 1 << 16
 """The data of a longer line is not read through only to find where it ends."""
@@ -65,7 +70,7 @@ _known: dict[str, type[Event]] = dict(EVENTS)
 _formats: dict[str, int] = {kind.type: FORMAT for kind in get_args(Genesis)}
 """The newest format that is known, by the kind of a first line."""
 
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+_decoders: dict[str, Callable[[msgspec.Raw], Any]] = {}
 """Made when an event of the kind is first met: all of them take longer than most commands do."""
 
 
@@ -93,10 +98,9 @@ def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, 
 
 def seal(line: bytes) -> str | None:
     """The hash of a line that verifies; None for any other bytes."""
-    claimed = claim(line[-SEAL_LENGTH:])
-    if claimed is None or _sha256(memoryview(line)[:-SEAL_LENGTH]).hexdigest()[:HASH_LENGTH] != claimed:
-        return None
-    return claimed
+    body = memoryview(line)[:-SEAL_LENGTH] if len(line) > LONG else line[:-SEAL_LENGTH]
+    digest = _sha256(body).hexdigest()[:HASH_LENGTH]
+    return digest if line[-SEAL_LENGTH:] == b'%s%s"}' % (_SEAL, digest.encode()) else None
 
 
 def claim(end: bytes) -> str | None:
@@ -120,7 +124,7 @@ def decode(line: bytes | Envelope, about: Container[str] | None = None) -> Recor
         event = Unknown(name=envelope.type, data=envelope.data)
     else:
         try:
-            event = decoder.decode(envelope.data)
+            event = decoder(envelope.data)
         except (msgspec.DecodeError, RecursionError) as error:
             raise _too_new(envelope.seq, f"shape of {envelope.type}: {error}") from error
         if envelope.type in _formats and event.format > _formats[envelope.type]:
@@ -128,10 +132,21 @@ def decode(line: bytes | Envelope, about: Container[str] | None = None) -> Recor
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
 
 
-def _decoder(name: str) -> msgspec.json.Decoder[Any] | None:
+def _decoder(name: str) -> Callable[[msgspec.Raw], Any] | None:
     """What reads an event of this kind; None for one that this version does not know."""
     kind = _known.get(name)
-    return _decoders.setdefault(name, msgspec.json.Decoder(kind)) if kind is not None else None
+    if kind is None:
+        return None
+    return _decoders.setdefault(name, _snapshot if kind is Snapshot else msgspec.json.Decoder(kind).decode)
+
+
+def _snapshot(raw: msgspec.Raw) -> Snapshot:
+    """A snapshot, by where its parts stand if they stand where they do: only who needs its state reads that."""
+    data = memoryview(raw)
+    end = _DIGEST.fullmatch(data[-_DIGEST_LENGTH:])
+    if end is None or data[: len(_STATE)] != _STATE:
+        return msgspec.json.decode(raw, type=Snapshot)
+    return Snapshot(state=msgspec.Raw(data[len(_STATE) : -_DIGEST_LENGTH]), digest=end[1].decode())
 
 
 def peek(line: bytes) -> tuple[int, str]:

@@ -26,11 +26,11 @@ from headway.ledger.lock import FileLock
 from headway.ledger.scan import (
     NEAR,
     START,
-    Chain,
     Mark,
     Scan,
     before,
     check_format,
+    continues,
     follows,
     line_after,
     lines,
@@ -40,7 +40,7 @@ from headway.ledger.scan import (
     snapshot_before,
 )
 from headway.ledger.segments import Page, Segment
-from headway.ledger.tail import Entry, Tail
+from headway.ledger.tail import Tail
 
 NAME = "ledger.jsonl"
 LOCK = "append.lock"
@@ -183,7 +183,7 @@ class FileLedger:
             size = os.fstat(fd).st_size if fd is not None else 0
             if fd is not None:
                 found = lines(fd, line_after(fd, size - RECENT, size) if size > RECENT else 0, size)
-                yield from (codec.decode(line.data) for line in found if codec.seal(line.data) is not None)
+                yield from (codec.decode(line.data) for line in found if line.stands())
 
     def segments(self) -> list[tuple[int, str]]:
         """Sealed segments, oldest first: the number of their first event, and their path."""
@@ -379,35 +379,38 @@ class FileLedger:
         """Events from this snapshot (or the first event) on; None if it does not stand there."""
         offset = base.offset if base else 0
         line = next(lines(fd, offset, size), None)
-        if line is None or codec.seal(line.data) is None:
+        if line is None or not line.stands():
             return None
         event = codec.opened(line.data)
         if base is None:
             return self._after(fd, size, Mark(0, follows(event)))
-        first = Entry(event, line.offset, line.end)
-        if first.position != base.position or event.type != Snapshot.type:
+        if Position(event.seq, event.hash) != base.position or event.type != Snapshot.type:
             return None
-        return self._after(fd, size, Mark(line.end, base.position), first)
+        return self._after(fd, size, Mark(line.end, base.position), event, base.offset)
 
-    def _after(self, fd: int, size: int, start: Mark, first: Entry | None = None) -> Tail:
+    def _after(
+        self, fd: int, size: int, start: Mark, first: codec.Envelope | None = None, offset: int | None = None
+    ) -> Tail:
         """Events that follow this one, to the first line that does not belong; worse than debris is refused.
 
-        `first`: the snapshot that they follow, if it is to be among them.
+        `first`: the snapshot that they follow, and its `offset`, if it is to be among them.
         """
-        entries, newest = ([], None) if first is None else ([first], 0)
-        chain, end, broken = Chain(start.position), start.offset, False
-        for line in lines(fd, start.offset, size):
-            if codec.seal(line.data) is None:
+        end, (seq, hash_) = start
+        found, ends, newest = ([], [], None) if first is None else ([first], [end], 0)
+        broken, snapshot = False, Snapshot.type
+        for _, data, line_end, verified in lines(fd, end, size):
+            if not verified and codec.seal(data) is None:
                 broken = True
                 continue
-            event = codec.opened(line.data)
-            if broken or not chain.accepts(event):
-                raise recovery.damaged(self.path, Mark(end, chain.at), size)
-            if event.type == Snapshot.type:
-                newest = len(entries)
-            entries.append(Entry(event, line.offset, line.end))
-            end = line.end
-        return Tail(entries, Mark(end, chain.at), newest)
+            line = codec.opened(data)
+            if broken or not continues(line, seq, hash_):
+                raise recovery.damaged(self.path, Mark(end, Position(seq, hash_)), size)
+            if line.type == snapshot:
+                newest = len(found)
+            found.append(line)
+            ends.append(line_end)
+            end, seq, hash_ = line_end, line.seq, line.hash
+        return Tail(found, ends, start.offset if offset is None else offset, Mark(end, Position(seq, hash_)), newest)
 
     def _all_lines(self, first: int) -> Iterator[bytes]:
         with self.opened() as fd:
@@ -430,7 +433,7 @@ class FileLedger:
         return segments.page_of(self._pages[segment.path], first)
 
     def _first_number(self, fd: int, size: int) -> int | None:
-        found = (line.data for line in lines(fd, 0, size, near=True) if codec.seal(line.data) is not None)
+        found = (line.data for line in lines(fd, 0, size, near=True) if line.stands())
         return next((codec.peek(data)[0] for data in found), None)
 
     # What writing is made of.

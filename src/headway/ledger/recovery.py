@@ -185,7 +185,7 @@ def lost_events(fd: int, start: int, end: int) -> dict[str, int]:
     """What a stretch of bytes says it holds: verifying events by type. Told to the user, never believed."""
     counts: dict[str, int] = {}
     for line in lines(fd, start, end):
-        if codec.seal(line.data) is None:
+        if not line.stands():
             continue
         try:
             name = codec.peek(line.data)[1]

@@ -169,7 +169,7 @@ def _look(ledger: FileLedger, fd: int) -> Look:
         end = found.end
     current = list(_verified(fd, end.offset)) if not damage.headless else []
     for line in lines(fd, end.offset, size):
-        if codec.seal(line.data) is not None:
+        if line.stands():
             codec.decode(line.data)  # what a newer version wrote is not damage: refused before anything is touched
     wrong = _wrong_segments(ledger.folder, current)
     broken = {segment.name for segment, _ in wrong}
@@ -183,7 +183,7 @@ def _look(ledger: FileLedger, fd: int) -> Look:
 
 def _verified(fd: int, end: int) -> Iterator[Record]:
     for line in lines(fd, 0, end):
-        if codec.seal(line.data) is not None:
+        if line.stands():
             yield codec.decode(line.data)
 
 

@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 NEAR = 1 << 16
 """So much is read at a time by whoever needs but a line of it."""
 
-LONG = 8 << 20
+LONG = 1 << 20
 """A longer line enters memory only after its hash was found to be right, piece by piece."""
 
 START = Position(0, codec.START)
@@ -30,11 +30,19 @@ OPENING = frozenset({LedgerRotated.type, PlanRebuilt.type})
 
 
 class Line(NamedTuple):
-    """A complete line: where it starts, its bytes without the line feed, and how far it reaches."""
+    """A complete line: where it starts, its bytes without the line feed, and how far it reaches.
+
+    `verified`: that was found out on the way.
+    """
 
     offset: int
     data: bytes
     end: int
+    verified: bool = False
+
+    def stands(self) -> bool:
+        """Whether it verifies."""
+        return self.verified or codec.seal(self.data) is not None
 
 
 class Mark(NamedTuple):
@@ -76,37 +84,38 @@ def lines(fd: int, start: int, stop: int, *, near: bool = False) -> Iterator[Lin
     offset = scanned = start
     at_once = NEAR if near else CHUNK
     parts: list[bytes] = []
-    held = 0
     while scanned < stop:
         chunk = os.pread(fd, min(at_once, stop - scanned), scanned)
         if not chunk:
             return
-        begin = 0
-        while (feed := chunk.find(b"\n", begin)) >= 0:
-            end = scanned + feed + 1
+        if b"\n" in chunk:
+            first, *others, rest = chunk.split(b"\n")
+            end = scanned + len(first) + 1
             if end - offset > LONG:
-                data = _long_line(fd, offset, end - 1)
-            elif parts:
-                data = b"".join((*parts, chunk[begin:feed]))
+                yield _long_line(fd, offset, end)
             else:
-                data = chunk[begin:feed]
-            yield Line(offset, data, end)
-            parts.clear()
-            offset, begin, held = end, feed + 1, 0
-        held += len(chunk) - begin
-        if held <= LONG:
-            parts.append(chunk[begin:])
+                yield Line(offset, b"".join((*parts, first)) if parts else first, end)
+            for data in others:
+                offset, end = end, end + len(data) + 1
+                yield Line(offset, data, end)
+            offset, parts = end, []
+        else:
+            rest = chunk
+        scanned += len(chunk)
+        if scanned - offset <= LONG:
+            parts.append(rest)
         else:
             parts.clear()
-        scanned += len(chunk)
 
 
-def _long_line(fd: int, start: int, end: int) -> bytes:
-    """The bytes of a long line if it verifies, else none."""
-    claimed = codec.claim(os.pread(fd, codec.SEAL_LENGTH, end - codec.SEAL_LENGTH))
-    if claimed is None or digest_range(fd, start, end - codec.SEAL_LENGTH) != claimed:
-        return b""
-    return b"".join(pieces(fd, start, end))
+def _long_line(fd: int, start: int, end: int) -> Line:
+    """A long line; without its bytes if it does not verify."""
+    seal_at = end - 1 - codec.SEAL_LENGTH
+    claimed = codec.claim(os.pread(fd, codec.SEAL_LENGTH, seal_at))
+    if claimed is None or digest_range(fd, start, seal_at) != claimed:
+        return Line(start, b"", end)
+    data = os.pread(fd, end - 1 - start, start)  # of two gigabytes and more, the system gives less at a time
+    return Line(start, data if len(data) == end - 1 - start else b"".join(pieces(fd, start, end - 1)), end, True)
 
 
 def first_line(fd: int, start: int, stop: int) -> Line | None:
@@ -130,7 +139,7 @@ def place_of(fd: int, size: int, number: int) -> int:
     while high - low > NEAR:
         middle = (low + high) // 2
         found = first_line(fd, line_after(fd, middle, high), high)
-        if found is not None and before(found.data, number) and codec.seal(found.data) is not None:
+        if found is not None and before(found.data, number) and found.stands():
             low = found.offset
         else:
             high = middle
@@ -168,21 +177,9 @@ def line_after(fd: int, offset: int, stop: int) -> int:
     return stop
 
 
-class Chain:
-    """Follows the chain line by line."""
-
-    __slots__ = ("at",)
-
-    def __init__(self, at: Position) -> None:
-        self.at = at
-
-    def accepts(self, line: codec.Envelope) -> bool:
-        """Whether a line that verifies continues the chain; then it is the newest event."""
-        at, seq = self.at, line.seq
-        if line.prev != at.hash or (seq != at.seq + 1 and not (seq > at.seq and line.type in SETTLING)):
-            return False
-        self.at = Position(seq, line.hash)
-        return True
+def continues(line: codec.Envelope, seq: int, hash_: str) -> bool:
+    """Whether a line that verifies follows the event of this number and hash."""
+    return line.prev == hash_ and (line.seq == seq + 1 or (line.seq > seq and line.type in SETTLING))
 
 
 def follows(line: codec.Envelope) -> Position:
@@ -198,13 +195,13 @@ def check_format(fd: int, size: int) -> None:
     if _FORMAT.match(os.pread(fd, 4096, 0)):
         return
     line = first_line(fd, 0, size)
-    if line is not None and codec.seal(line.data) is not None:
+    if line is not None and line.stands():
         codec.decode(line.data)
 
 
 def scan(fd: int, size: int) -> Scan:
     """Look at every line of a file."""
-    chain, newest = Chain(START), START
+    at = newest = START
     first: Position | None = None
     breaks: list[Break] = []
     broken_at: int | None = None
@@ -212,30 +209,29 @@ def scan(fd: int, size: int) -> Scan:
     holes: list[LedgerRecovered] = []
     good_end = 0
     for line in lines(fd, 0, size):
-        if codec.seal(line.data) is None:
+        if not line.stands():
             broken_at = line.offset if broken_at is None else broken_at
             continue
         event = codec.opened(line.data)
         if first is None and broken_at is None:
-            chain = Chain(follows(event))
-        after = chain.at
-        if not chain.accepts(event):
+            at = follows(event)
+        after, at = at, Position(event.seq, event.hash)
+        if not continues(event, *after):
             broken_at = line.offset if broken_at is None else broken_at
-            chain = Chain(Position(event.seq, event.hash))
         if broken_at is not None:
-            breaks.append(Break(broken_at, line.offset, after, chain.at))
+            breaks.append(Break(broken_at, line.offset, after, at))
             broken_at = None
-        first, good_end = first or chain.at, line.end
-        newest = max(newest, chain.at, key=_number)
-        if event.type == Snapshot.type and (snapshot is None or chain.at.seq > snapshot.position.seq):
-            snapshot = Mark(line.offset, chain.at)
+        first, good_end = first or at, line.end
+        newest = max(newest, at, key=_number)
+        if event.type == Snapshot.type and (snapshot is None or at.seq > snapshot.position.seq):
+            snapshot = Mark(line.offset, at)
         elif event.type == LedgerRecovered.type:
             hole = codec.decode(event).event
             if isinstance(hole, LedgerRecovered) and hole.kind == "hole":
                 holes.append(hole)
     if good_end < size:
-        breaks.append(Break(good_end, size, chain.at, None))
-    return Scan(first, Mark(good_end, chain.at), size, breaks, snapshot, holes, newest)
+        breaks.append(Break(good_end, size, at, None))
+    return Scan(first, Mark(good_end, at), size, breaks, snapshot, holes, newest)
 
 
 def _number(position: Position) -> int:

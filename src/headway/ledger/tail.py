@@ -12,18 +12,6 @@ from headway.ledger.base import Loaded
 from headway.ledger.scan import SETTLING, Mark
 
 
-class Entry(NamedTuple):
-    """A line that verifies and continues the chain."""
-
-    line: codec.Envelope
-    offset: int
-    end: int
-
-    @property
-    def position(self) -> Position:
-        return Position(self.line.seq, self.line.hash)
-
-
 class Records(Sequence[Record]):
     """Events that are taken apart one by one, as somebody goes through them: together they need far more room."""
 
@@ -45,9 +33,12 @@ class Records(Sequence[Record]):
 
 
 class Tail(NamedTuple):
-    """Events from some offset to the last one that belongs."""
+    """Events from some offset to the last one that belongs: lines that verify, each of which continues the chain."""
 
-    entries: list[Entry]
+    lines: list[codec.Envelope]
+    ends: list[int]
+    """How far each of them reaches."""
+    start: int
     end: Mark
     base: int | None = None
     """Where among them the newest snapshot is."""
@@ -55,18 +46,14 @@ class Tail(NamedTuple):
     @property
     def snapshot(self) -> Mark | None:
         """The newest snapshot among them."""
-        found = self.entries[self.base] if self.base is not None else None
-        return Mark(found.offset, found.position) if found is not None else None
+        if self.base is None:
+            return None
+        return Mark(self._offset(self.base), _position(self.lines[self.base]))
 
     def hashes(self, named: Container[int]) -> dict[int, str]:
         """What has to agree with those who name these events: a recovery settles all that was named before it."""
-        found: dict[int, str] = {}
-        for line, _, _ in self.entries:
-            if line.type in SETTLING:
-                found.clear()
-            if line.seq in named:
-                found[line.seq] = line.hash
-        return found
+        settled = next((i for i in range(len(self.lines) - 1, -1, -1) if self.lines[i].type in SETTLING), 0)
+        return {line.seq: line.hash for line in self.lines[settled:] if line.seq in named}
 
     def loaded(self, known: Position | None, size: int, *, start: Position | None = None) -> Loaded:
         """What is new to somebody who knows the state at `known`, or all that makes up the state.
@@ -75,17 +62,24 @@ class Tail(NamedTuple):
         """
         after = 0 if known is not None and known == start else None
         if after is None and known is not None:
-            after = next((i + 1 for i, e in enumerate(self.entries) if e.position == known), None)
+            after = next((i + 1 for i, line in enumerate(self.lines) if _position(line) == known), None)
         newest = self.base or 0
-        records = Records([entry.line for entry in self.entries[newest if after is None else after :]])
-        first = self.entries[newest] if self.entries else None
+        begins, ends = (self._offset(newest), self.ends[newest]) if self.lines else (self.end.offset, self.end.offset)
         return Loaded(
-            records,
+            Records(self.lines[newest if after is None else after :]),
             self.end.position if self.end.position.seq else None,
             whole=after is None,
-            base=first.end - first.offset if first else 0,
-            tail=self.end.offset - first.end if first else 0,
-            events=len(self.entries) - newest,
+            base=ends - begins,
+            tail=self.end.offset - ends,
+            events=len(self.lines) - newest,
             size=self.end.offset,
             debris=self.end.offset < size,
         )
+
+    def _offset(self, index: int) -> int:
+        """Where one of them begins."""
+        return self.ends[index - 1] if index else self.start
+
+
+def _position(line: codec.Envelope) -> Position:
+    return Position(line.seq, line.hash)

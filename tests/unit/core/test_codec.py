@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.core import codec
-from headway.core.events import EVENTS, GoalChanged, PlanCreated, Unknown
+from headway.core.events import EVENTS, GoalChanged, PlanCreated, Snapshot, Unknown
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import State
 from headway.errors import FormatTooNew
@@ -94,6 +94,45 @@ def test_what_verifies_and_is_not_understood_is_a_version_error(change: tuple[by
     assert codec.seal(line) is not None
     with pytest.raises(FormatTooNew):
         codec.decode(line)
+
+
+SNAPSHOT = b'{"state":{"plan_id":"p","project_id":"q"},"digest":"%s"}' % (b"d" * 32)
+
+
+def snapshot(data: bytes) -> bytes:
+    """The line of a snapshot with this data."""
+    body = LINE[: -codec.SEAL_LENGTH].replace(b"goal_changed", b"snapshot").replace(b'{"goal":"g"}', data)
+    return sealed(body)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        SNAPSHOT,
+        SNAPSHOT.replace(b":", b": "),
+        b'{"digest":"%s","state":{"plan_id":"p","project_id":"q"}}' % (b"d" * 32),
+        SNAPSHOT.replace(b'{"plan_id"', b'{"goal":",\\"digest\\":\\"","plan_id"'),
+    ],
+    ids=["as written", "with blanks", "in another order", "with a text like it"],
+)
+def test_a_snapshot_is_the_same_however_it_was_written(data: bytes) -> None:
+    """Where its parts stand as they are written, they are not looked for."""
+    event = codec.decode(snapshot(data)).event
+    assert isinstance(event, Snapshot)
+    assert event.digest == "d" * 32
+    assert codec.decode_state(event.state).plan_id == "p"
+    assert json.loads(bytes(event.state)) == json.loads(data)["state"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [(b',"digest"', b',"more":1,"digest"'), (b'"}', b'","more":1}'), (b'{"state"', b'{"more":1,"state"')],
+    ids=["between", "behind", "before"],
+)
+def test_a_snapshot_that_says_more_is_a_version_error(change: tuple[bytes, bytes]) -> None:
+    """At the latest when its state is read."""
+    with pytest.raises(FormatTooNew):
+        codec.decode_state(codec.decode(snapshot(SNAPSHOT.replace(*change))).event.state)  # type: ignore[attr-defined]  # it is one
 
 
 def test_a_first_line_of_a_newer_format_is_a_version_error() -> None:

@@ -48,15 +48,14 @@ def replay(records: Iterable[ev.Record]) -> Iterator[tuple[State | None, ev.Reco
 def apply(state: State | None, record: ev.Record) -> State:
     """As `evolve`, for a state that the caller owns: it is changed in place and returned."""
     event = record.event
-    base = _BEGINNINGS.get(event.type)
-    if base is not None:
+    name = event.type
+    change = _CHANGES.get(name)
+    if change is not None and state is not None:
+        change(state, event, record)
+    elif (base := _BEGINNINGS.get(name)) is not None:
         state = base(state, record)
     elif state is None:
-        raise ValueError(f"{event.type} cannot begin a ledger")
-    else:
-        change = _CHANGES.get(event.type)
-        if change is not None:
-            change(state, event, record)
+        raise ValueError(f"{name} cannot begin a ledger")
     state.updated_at = record.ts
     return state
 

@@ -26,14 +26,16 @@ def differs(state: State, artifact_id: str, was: ArtifactSpec | None, now: Artif
         state.changed[artifact_id] = approved
 
 
-def remember(state: State, artifact_id: str) -> None:
+def remember(state: State, spec: ArtifactSpec) -> None:
     """Before a newer attempt at a phase takes its place: what the last one came to."""
-    spec = state.artifacts.get(artifact_id)
-    if spec is None or not spec.phase or spec.gathers:
+    if not spec.phase or spec.gathers:
+        return
+    artifact_id = spec.id
+    done, failure = last_made(state, artifact_id), state.failed.get(artifact_id) if state.failed else None
+    if done is None and failure is None:
         return
     known = state.past.get(artifact_id, ())
     last = known[-1].seq if known else 0
-    done, failure = last_made(state, artifact_id), state.failed.get(artifact_id) if state.failed else None
     new: list[Attempt] = []
     if done is not None and done.seq > last:
         new.append(

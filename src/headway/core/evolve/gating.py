@@ -6,6 +6,7 @@ from headway.core import events as ev
 from headway.core.evolve.base import reopen
 from headway.core.gates import open_gates, replaced
 from headway.core.lifecycle import is_done, plan_after
+from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, State, Verdict
 
 
@@ -25,10 +26,10 @@ def gate(state: State, event: ev.GateRecorded, record: ev.Record) -> None:
     state.evidence[event.id] = (*(v for v in before if not replaced(v, verdict)), verdict)
 
 
-def wait_for_gates(state: State, artifact_id: str, made: Completion) -> None:
+def wait_for_gates(state: State, spec: ArtifactSpec, made: Completion) -> None:
     """It was made, and what it was before is hidden until its gates are passed. A skip is over: it was made after all;
     what it had been before that is what it was before."""
-    milestone = state.artifacts[artifact_id].milestone
+    artifact_id, milestone = spec.id, spec.milestone
     if is_done(state, artifact_id):
         reopen(state, milestone)
     skip = state.skipped.pop(artifact_id, None)

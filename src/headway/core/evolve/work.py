@@ -12,7 +12,7 @@ from headway.core.evolve.gating import wait_for_gates
 from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED
 from headway.core.lifecycle import is_done, last_whole, plan_after, unfinished
-from headway.core.plan import Replanning
+from headway.core.plan import ArtifactSpec, Replanning
 from headway.core.state import BEFORE, Claim, Completion, Failure, Note, Run, Skip, State
 
 
@@ -54,42 +54,47 @@ def run_ended(state: State, event: Any, record: ev.Record) -> None:
 
 
 def started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
-    seq, at, by, run = record.seq, record.ts, record.by, event.run
+    artifacts, claims, uncertain = state.artifacts, state.claims, state.uncertain
+    claim = Claim(seq=record.seq, at=record.ts, by=record.by, run=event.run)
     for start in event.starts:
-        artifact_id = start.id
-        milestone = state.artifacts[artifact_id].milestone
+        spec = artifacts[start.id]
+        artifact_id, milestone = spec.id, spec.milestone
         if milestone and is_done(state, artifact_id):
             state.open[milestone] = state.open.get(milestone, 0) + 1
-        state.claims[artifact_id] = Claim(seq=seq, at=at, by=by, run=run, lease=start.lease, holder=start.holder)
-        if state.uncertain:
-            state.uncertain.pop(artifact_id, None)
+        if start.lease or start.holder:
+            claims[artifact_id] = msgspec.structs.replace(claim, lease=start.lease, holder=start.holder)
+        else:
+            claims[artifact_id] = claim  # what a run begins together is one and the same
+        if uncertain:
+            uncertain.pop(artifact_id, None)
     state.status = plan_after(state.status, event.type)
 
 
 def completed(state: State, event: ev.Came, record: ev.Record) -> None:
-    completion = Completion(
-        seq=record.seq,
-        at=record.ts,
-        by=event.by or record.by,
-        outputs=event.outputs,
-        fp=event.fp,
-        how=event.how,
-        ms=event.ms,
-        verified=event.verified,
-        tier=event.tier,
-        note=event.note,
-        wrote=event.wrote,
-        stdout=event.stdout,
-        stderr=event.stderr,
-        prompt=event.prompt,
-        attempts=event.attempts,
-        integrates=event.integrates,
+    completion = Completion(  # most events are this one, and so many fields by name take ten times as long
+        record.seq,
+        record.ts,
+        event.by or record.by,
+        event.outputs,
+        event.fp,
+        event.how,
+        event.ms,
+        event.verified,
+        event.tier,
+        event.note,
+        event.wrote,
+        event.stdout,
+        event.stderr,
+        event.prompt,
+        event.attempts,
+        event.integrates,
     )
-    remember(state, event.id)
+    spec = state.artifacts[event.id]
+    remember(state, spec)
     if event.type == "artifact_completed":
-        _settle(state, event.id, completion)
+        _settle(state, spec, completion)
     else:
-        wait_for_gates(state, event.id, completion)
+        wait_for_gates(state, spec, completion)
 
 
 def accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
@@ -103,14 +108,15 @@ def accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
         note=event.reason,
         verified=event.verified,
     )
-    remember(state, event.id)
-    _settle(state, event.id, completion)
+    spec = state.artifacts[event.id]
+    remember(state, spec)
+    _settle(state, spec, completion)
 
 
-def _settle(state: State, artifact_id: str, completion: Completion) -> None:
-    milestone = state.artifacts[artifact_id].milestone
-    if milestone and not is_done(state, artifact_id):
-        shut(state, milestone)
+def _settle(state: State, spec: ArtifactSpec, completion: Completion) -> None:
+    artifact_id = spec.id
+    if spec.milestone and not is_done(state, artifact_id):
+        shut(state, spec.milestone)
     for aspect in (
         state.claims,
         state.failed,
@@ -128,7 +134,7 @@ def _settle(state: State, artifact_id: str, completion: Completion) -> None:
 
 
 def failed(state: State, event: ev.ArtifactFailed, record: ev.Record) -> None:
-    remember(state, event.id)
+    remember(state, state.artifacts[event.id])
     claim = state.claims.pop(event.id, None)
     if event.code != REJECTED:
         state.made.pop(event.id, None)
