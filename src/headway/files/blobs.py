@@ -98,15 +98,18 @@ class Blobs:
         """Keep these bytes; their name. Durable after `sync`."""
         return self.put_all((data,))[0]
 
-    def put_all(self, many: Sequence[bytes]) -> list[str]:
-        """Keep all of these, in one write; their names. If that fails, some of them may be kept."""
+    def put_all(self, many: Sequence[bytes], named: Mapping[str, bytes] | None = None) -> list[str]:
+        """Keep all of these, in one write, and those whose names are known; the names of the others.
+
+        If that fails, some of them may be kept.
+        """
         sha256 = hashlib.sha256
         names = [sha256(data).hexdigest() for data in many]
         with self._mutex:
             self._disown()
             if self._share < 0:
                 self._take_share()
-            new = dict(zip(names, many, strict=True))
+            new = {**(named or {}), **dict(zip(names, many, strict=True))}
             for name in self._sound_among(new):
                 del new[name]
             for name in [name for name, data in new.items() if len(data) >= LARGE]:
