@@ -107,10 +107,11 @@ class Row:
             self._made.append((outcome, placed))
             for one in placed:
                 self._size += len(one.data)
-            if one.path and not outcome.checks:
-                self._folder = one.path[: one.path.rfind("/", 0, -1) + 1]
             if self._size >= LARGE:
                 self.keep()
+        path = one.path
+        if path and not outcome.checks:
+            self._folder = path[: path.rfind("/", 0, -1) + 1]
 
     def add_text(self, outcome: Outcome, name: str, text: bytes) -> None:
         """What belongs to it besides, and its name among the blobs."""
@@ -201,17 +202,16 @@ class Workshop:
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
-        attempt, stood = 0, list[Output]()
-        if self._is_touched(task):
+        attempt, stood = 0, tuple[Output, ...]()
+        if task.left and self._is_touched(task):
             return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
         while True:
             attempt += 1
             outcome = self._attempt(task, row)
-            if task.retry.attempts > 1:
+            attempts = task.retry.attempts
+            if attempts > 1:
                 row.keep()  # if that fails, it is tried again as well
-            passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
-            final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
-            if final or attempt >= task.retry.attempts:
+            if attempt >= attempts or _is_final(outcome):
                 break
             stood += (*outcome.stood, *self._wait(task, task.retry.backoff * 2 ** (attempt - 1)))
             outcome.stood = ()
@@ -256,7 +256,10 @@ class Workshop:
                 return _failed(said, "unstored", "What a shared file was before is not stored any more")
             if spec.templates and self._render is not None:
                 job = self._with_prompt(task, said, row)
-            attempt = self._run(job, task.loop)
+            if job.function is not None:
+                attempt = _functions()[0](job, task.loop)
+            else:
+                attempt = _command(job, spec.run, collect=not paths)
             if job.responses:
                 attempt.stdout = "\n".join(job.responses).encode()
             if attempt.stdout or attempt.stderr:
@@ -319,13 +322,6 @@ class Workshop:
             said.prompt = self._keep(data)
         path = self._as_file(said.prompt, data)
         return replace(task.job, prompt=rendered.text, prompts=rendered.parts, prompt_path=path, responses=[])
-
-    def _run(self, job: Job, loop: Any) -> Attempt:
-        if job.function is not None:
-            run_function, _ = _functions()
-            return run_function(job, loop)
-        spec = job.spec
-        return _command(job, spec.run, collect=not spec.produces and not spec.modifies)
 
     def _missing(self, spec: ArtifactSpec, paths: Iterable[str]) -> list[str]:
         missing = [path for path in paths if not self._exists(path)]
@@ -473,6 +469,13 @@ def told(spec: ArtifactSpec, checked: Attempt) -> str:
     """What `verify` says against it, and which command says so."""
     first, *more = spec.verify.strip().splitlines()
     return f"verify ({first[:SHOWN]}{'…' if more or len(first) > SHOWN else ''}): {checked.error}"
+
+
+def _is_final(outcome: Outcome) -> bool:
+    """Whether there is nothing to be gained by another attempt."""
+    if outcome.ok:
+        return not any(check.verdict == "REJECT" for check in outcome.checks)
+    return outcome.code in ("quota", "cancelled", "command_missing", "usage")
 
 
 def _failed(said: Outcome, code: str, error: str) -> Outcome:

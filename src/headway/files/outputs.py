@@ -249,17 +249,19 @@ class Outputs:
 
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""
-        parent = os.path.dirname(path.rstrip("/"))
-        above = os.path.dirname(parent)
-        if not above or above in self._sound:
+        parent = path.rstrip("/").rpartition("/")[0]
+        above, _, name = parent.rpartition("/")
+        if name and (not above or above in self._sound):
+            full = self._prefix + parent
             try:
-                if not _is_folder(self._full(parent)):
-                    os.mkdir(self._full(parent))
+                if not _is_folder(full):
+                    os.mkdir(full)
             except OSError:
                 pass  # whatever is the matter is found out below
             else:
                 self._sound.add(parent)
                 return
+        parent = os.path.dirname(path.rstrip("/"))
         if not os.path.isdir(self._full(parent)):
             if file := self.in_the_way(path):
                 raise UsageError(
