@@ -400,15 +400,15 @@ class Workshop:
         `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
         """
         if artifacts and (spec.phase or spec.templates):
-            named = {r: artifacts.get(r, spec) for r in spec.requires}
-            return Inputs(
-                {
-                    required.phase
-                    if required.phase and required.unit == spec.unit and required is not spec
-                    else r: self.input(recorded(r), required.outputs if required is not spec else {})
-                    for r, required in named.items()
-                }
-            )
+            inputs = Inputs()
+            for r in spec.requires:
+                required = artifacts.get(r)
+                if required is None:
+                    inputs[r] = self.input(recorded(r))
+                else:
+                    name = required.phase if required.phase and required.unit == spec.unit else r
+                    inputs[name] = self.input(recorded(r), required.outputs)
+            return inputs
         found = {required: self.input(recorded(required)) for required in spec.requires}
         return Inputs(found) if ":" in "".join(spec.requires) else found
 
