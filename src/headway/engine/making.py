@@ -76,7 +76,8 @@ class Outcome(msgspec.Struct):
 
 
 class Row:
-    """What one thread makes one after the other: folders are looked at once, and blobs are written once, for all of it.
+    """What one thread makes one after the other: blobs are written once for all of it, and folders are not looked at
+    again where something was just put.
 
     Whoever waits for it may ask in between for what is done so far: the one at hand may take its time.
     """
@@ -273,10 +274,9 @@ class Workshop:
             for one in known.values():
                 if one.stood is not None:
                     said.stood += (one.stood,)
-            if len(known) < len(paths):
-                missing = self._missing(spec, [path for path in paths if path not in known])
-                if missing:
-                    return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
+            others = [path for path in paths if path not in known]
+            if others and (missing := self._missing(spec, others)):
+                return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(job) if spec.verify else None
             if checked is not None and checked.code == "cancelled":
                 return _failed(said, "cancelled", checked.error)
