@@ -12,6 +12,7 @@ import stat
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import count
 from typing import Protocol
 
 
@@ -126,7 +127,7 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
     Who holds a lock may name the `temporary` file, so that a killed process leaves at most one behind.
     """
     flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if temporary else os.O_EXCL)
-    temporary = temporary or f"{_with_room(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    temporary = temporary or temporary_for(path)
     fd = disk.open(temporary, flags)
     try:
         try:
@@ -149,9 +150,20 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
         disk.sync_folder(os.path.dirname(path) or ".")
 
 
+_serial = count(int.from_bytes(os.urandom(4)))
+"""Where they begin is by chance: the number of a process that was killed may be ours by now."""
+
+
+def temporary_for(path: str) -> str:
+    """What a file is called until it is in place: a name that nobody else gives."""
+    return f"{_with_room(path)}.{os.getpid()}.{next(_serial) & 0xFFFFFFFF:08x}.tmp"
+
+
 def _with_room(path: str) -> str:
     """A path whose name can be made longer: the name itself, or what stands for it where it is nearly too long."""
     folder, slash, name = path.rpartition("/")
+    if 4 * len(name) <= LONGEST_NAME:  # no character takes more
+        return path
     written = os.fsencode(name)
     return path if len(written) <= LONGEST_NAME else f"{folder}{slash}{zlib.crc32(written):08x}"
 

@@ -586,6 +586,42 @@ def test_several_outputs_of_which_one_was_edited(bench: Bench) -> None:
     assert (bench.texts(), bench.path("out/y.txt").stat().st_ino) == ({"out/x.txt": "1", "out/y.txt": "2"}, inode)
 
 
+@pytest.mark.parametrize("how", ["written", "replaced"])
+def test_whoever_writes_right_after_an_output_was_put_in_place_is_noticed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """What is remembered of a file is told of the one that was written, whatever stands at its path by then."""
+    bench.plan("a")
+    bench.run()
+    real = os.replace
+
+    def meanwhile(source: str, target: str) -> None:
+        real(source, target)
+        if target.endswith("a.txt"):
+            theirs = Path(target).with_name("theirs") if how == "replaced" else Path(target)
+            theirs.write_text("?" * Path(target).stat().st_size)
+            theirs.rename(target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", meanwhile)
+        bench.run(rerun=["a"])
+    assert set(bench.out("a")) == {"?"}
+    assert bench.run().log == ["held a"]
+
+
+def test_a_folder_that_becomes_a_link_out_of_the_project_is_noticed(bench: Bench, tmp_path: Path) -> None:
+    """However often something was put into it before."""
+    outputs = Outputs(str(bench.root), bench.project.blobs, Observer(str(bench.root)))
+    outputs.write("deep/down/a.txt", b"1")
+    outputs.write("deep/down/a.txt", b"2")
+    outside = tmp_path / "outside"
+    bench.path("deep/down").rename(outside)
+    bench.path("deep/down").symlink_to(outside)
+    with pytest.raises(UsageError, match="outside the project"):
+        outputs.write("deep/down/b.txt", b"3")
+    assert [path.name for path in outside.iterdir()] == ["a.txt"]
+
+
 def test_bytes_at_the_path_of_a_new_artifact_in_an_old_plan(made: Bench, tmp_path: Path) -> None:
     """A run that was never cut off leaves no excuse: what stands there is somebody's."""
     made.edit("e", "mine")

@@ -93,3 +93,21 @@ def test_what_has_parts_is_no_text(letters: Letters) -> None:
     done = letters.go()
     assert done.code == 1
     assert "prompts/letter.md: what has parts is no text: name one of tone" in done.out
+
+
+def test_a_template_that_names_nothing_is_told_as_it_stands(letters: Letters) -> None:
+    """Braces that are no tags belong to it, and lines end as in every other prompt."""
+    (letters.root / "prompts/letter.md").write_bytes(b"Say {this} {\r\n\r\nas % JSON: }}\r\n\n")
+    letters.prompt("note", "A note of {{ id }}: {this}.")
+    assert letters.go().code == 0
+    assert (letters.root / "letter.txt").read_bytes() == b"Say {this} {\n\nas % JSON: }}\n"
+    assert letters.read("note.txt") == "A note of note: {this}.\n"
+
+
+def test_what_a_template_sets_is_its_own(letters: Letters) -> None:
+    """The parts of a prompt are made one by one: no name of one is there for the next, and none hides what is given."""
+    letters.prompt("letter", "{% set id = 'mine' %}{% set other = 1 %}{{ id }} {{ range(2)|list }}")
+    letters.file.write_text(PLAN.replace("prompts/note.md", "{system: prompts/letter.md, phase: prompts/note.md}"))
+    letters.prompt("note", "{{ id }} {{ other is defined }}")
+    assert letters.go().code == 0
+    assert letters.read("note.txt") == "mine [0, 1]\n\nnote False\n"

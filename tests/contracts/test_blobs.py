@@ -177,6 +177,34 @@ def test_an_index_spares_reading_the_pack(folder: Path, monkeypatch: pytest.Monk
     assert read == []
 
 
+@pytest.mark.parametrize("many", [1, 100])
+def test_of_many_only_those_are_written_that_are_not_here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    """Whether they are found in an index or in what was read of it; one that is damaged is written again."""
+    monkeypatch.setattr(blobs_module, "INDEX_FROM", 4)
+    monkeypatch.setattr(blobs_module, "MANY_BLOBS", many)
+    blobs = Blobs(str(folder))
+    blobs.put_all([b"<%d>" % n for n in range(40)])
+    blobs.close()
+    (pack,) = packs(folder)
+    pack.write_bytes(pack.read_bytes().replace(b"<7>", b"<8>"))
+    blobs = Blobs(str(folder))
+    data = [b"<%d>" % n for n in (7, 8, 50, 9, 50)]
+    assert blobs.put_all(data, {digest(b"<3>"): b"<3>", digest(b"<60>"): b"<60>"}) == list(map(digest, data))
+    blobs.close()
+    (other,) = set(packs(folder)) - {pack}
+    assert sorted(line for line in other.read_bytes().split(b"\n") if b"<" in line) == [b"<50>", b"<60>", b"<7>"]
+    assert [Blobs(str(folder)).get(digest(one)) for one in data] == data
+
+
+@given(st.sets(st.binary(max_size=2), max_size=60), st.sets(st.binary(max_size=2), max_size=60))
+def test_an_index_knows_which_of_many_are_in_its_pack(here: set[bytes], asked: set[bytes]) -> None:
+    """As it does of each of them."""
+    index = Index(index_of({digest(one): (n, 1) for n, one in enumerate(here)}, "p"), "p")
+    assert index.among(set(map(digest, asked))) == {name for name in map(digest, asked) if name in index}
+
+
 @pytest.mark.parametrize("how", ["freed", "killed"])
 def test_a_pack_without_an_index_gets_one(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Space is freed into a pack that has one; that of a writer who was killed gets it from the next one."""

@@ -76,47 +76,49 @@ class Outcome(msgspec.Struct):
 
 
 class Row:
-    """What one thread makes one after the other: folders are looked at once, and blobs are written once, for all of it.
+    """What one thread makes one after the other: blobs are written once for all of it, and folders are not looked at
+    again where something was just put.
 
     Whoever waits for it may ask in between for what is done so far: the one at hand may take its time.
     """
 
     def __init__(self, outputs: Outputs) -> None:
         self._outputs = outputs
-        self._folders: set[str] = set()
+        self._folder: str | None = None
         self._lock = threading.RLock()
         self._ended: list[Outcome] = []
         self._since = 0.0
         self._made: list[tuple[Outcome, list[Placed]]] = []
-        self._texts: list[tuple[Outcome, bytes]] = []
+        self._texts: list[tuple[Outcome, str, bytes]] = []
         self._size = 0
 
-    def make_parents(self, path: str) -> None:
-        """The folders above an output are there; a function that was made before it may have taken them away."""
-        folder = path[: path.rfind("/", 0, -1) + 1]
-        if folder not in self._folders or self._outputs.observer.is_free(folder):
-            self._outputs.make_parents(path)
-            self._folders.add(folder)
-
-    def look_again(self) -> None:
-        """Somebody has cleared away."""
-        self._folders.clear()
+    def make_parents(self, paths: Iterable[str]) -> None:
+        """The folders above outputs are there: whatever is made next may rely on it, and may take them away."""
+        for path in paths:
+            if self._folder != path[: path.rfind("/", 0, -1) + 1]:
+                self._outputs.make_parents(path)
+        self._folder = None
 
     def add(self, outcome: Outcome, placed: list[Placed]) -> None:
-        """These are its outputs once they are in blobs; many bytes are taken there at once."""
+        """These are its outputs once they are in blobs; many bytes are taken there at once.
+
+        The folder that the last of them was just put into is there until something else is done.
+        """
         with self._lock:
             self._made.append((outcome, placed))
             for one in placed:
                 self._size += len(one.data)
             if self._size >= LARGE:
                 self.keep()
+        path = one.path
+        if path and not outcome.checks:
+            self._folder = path[: path.rfind("/", 0, -1) + 1]
 
-    def add_text(self, outcome: Outcome, text: bytes) -> str:
-        """What belongs to it besides: the name that it will have among the blobs."""
+    def add_text(self, outcome: Outcome, name: str, text: bytes) -> None:
+        """What belongs to it besides, and its name among the blobs."""
         with self._lock:
-            self._texts.append((outcome, text))
+            self._texts.append((outcome, name, text))
             self._size += len(text)
-        return hashlib.sha256(text).hexdigest()
 
     def end(self, outcome: Outcome) -> None:
         """This is what came of it."""
@@ -142,19 +144,20 @@ class Row:
             self._made, self._texts, self._size = [], [], 0
             try:
                 data = [one for _, placed in made for one in placed]
-                kept = iter(self._outputs.keep(data, [text for _, text in texts]))
+                kept = self._outputs.keep(data, {name: text for _, name, text in texts})
+                end = 0
                 for outcome, placed in made:
-                    outcome.outputs = tuple([next(kept) for _ in placed])
+                    outcome.outputs = tuple(kept[end : (end := end + len(placed))])
             except Exception:  # noqa: BLE001  # whatever it is, it is told below
-                alone: dict[str, tuple[Outcome, list[Placed], list[bytes]]] = {}
+                alone: dict[str, tuple[Outcome, list[Placed], dict[str, bytes]]] = {}
                 for outcome, placed in made:
-                    alone.setdefault(outcome.id, (outcome, [], []))[1].extend(placed)
-                for outcome, text in texts:
-                    alone.setdefault(outcome.id, (outcome, [], []))[2].append(text)
+                    alone.setdefault(outcome.id, (outcome, [], {}))[1].extend(placed)
+                for outcome, name, text in texts:
+                    alone.setdefault(outcome.id, (outcome, [], {}))[2][name] = text
                 for outcome, placed, own in alone.values():
                     self._keep_alone(outcome, placed, own)
 
-    def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: list[bytes]) -> None:
+    def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: dict[str, bytes]) -> None:
         try:
             outputs = self._outputs.keep(placed, texts)
         except Exception as error:  # noqa: BLE001  # said so with the artifact
@@ -200,17 +203,16 @@ class Workshop:
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
-        attempt, stood = 0, list[Output]()
-        if self._is_touched(task):
+        attempt, stood = 0, tuple[Output, ...]()
+        if task.left and self._is_touched(task):
             return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
         while True:
             attempt += 1
             outcome = self._attempt(task, row)
-            if task.retry.attempts > 1:
+            attempts = task.retry.attempts
+            if attempts > 1:
                 row.keep()  # if that fails, it is tried again as well
-            passed = outcome.ok and not (outcome.checks and any(c.verdict == "REJECT" for c in outcome.checks))
-            final = passed or outcome.code in ("quota", "cancelled", "command_missing", "usage")
-            if final or attempt >= task.retry.attempts:
+            if attempt >= attempts or _is_final(outcome):
                 break
             stood += (*outcome.stood, *self._wait(task, task.retry.backoff * 2 ** (attempt - 1)))
             outcome.stood = ()
@@ -218,7 +220,6 @@ class Workshop:
                 break
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
-            row.look_again()
         outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
         if stood:
             outcome.stood = (*stood, *outcome.stood)
@@ -246,19 +247,22 @@ class Workshop:
         return False
 
     def _attempt(self, task: Task, row: Row) -> Outcome:
-        spec = task.job.spec
+        job = task.job
+        spec = job.spec
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         said = Outcome(spec.id, True)
         try:
-            for path in paths:
-                row.make_parents(path)
+            row.make_parents(paths)
             if task.before and not self.put_back(task.before):
                 return _failed(said, "unstored", "What a shared file was before is not stored any more")
             if spec.templates and self._render is not None:
-                task = replace(task, job=self._with_prompt(task, said, row))
-            attempt = self._run(task)
-            if task.job.responses:
-                attempt.stdout = "\n".join(task.job.responses).encode()
+                job = self._with_prompt(task, said, row)
+            if job.function is not None:
+                attempt = _functions()[0](job, task.loop)
+            else:
+                attempt = _command(job, spec.run, collect=not paths)
+            if job.responses:
+                attempt.stdout = "\n".join(job.responses).encode()
             if attempt.stdout or attempt.stderr:
                 said.stdout, said.stderr = self._keep(attempt.stdout), self._keep(attempt.stderr)
             if spec.templates and said.stdout:
@@ -266,12 +270,14 @@ class Workshop:
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
-            text, known = self._write(attempt.value, task.job, free=not task.replaces and not attempt.wrote)
-            said.stood = tuple([one.stood for one in known.values() if one.stood is not None])
-            missing = self._missing(spec, [path for path in paths if path not in known])
-            if missing:
+            text, known = self._write(attempt.value, job, free=not task.replaces and not attempt.wrote)
+            for one in known.values():
+                if one.stood is not None:
+                    said.stood += (one.stood,)
+            others = [path for path in paths if path not in known]
+            if others and (missing := self._missing(spec, others)):
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
-            checked = self.verify(task.job) if spec.verify else None
+            checked = self.verify(job) if spec.verify else None
             if checked is not None and checked.code == "cancelled":
                 return _failed(said, "cancelled", checked.error)
             if checked is not None and not checked.ok:
@@ -285,8 +291,8 @@ class Workshop:
             else:
                 placed = [known[path] for path in spec.produces] or [Placed("", text)]
             said.verified = checked is not None
-            said.checks = self.checks(task.job) if spec.gates else ()
-            if said.checks and task.job.around.cancelled():
+            said.checks = self.checks(job) if spec.gates else ()
+            if said.checks and job.around.cancelled():
                 return _failed(said, "cancelled", "The run stopped")
             if placed:
                 row.add(said, placed)
@@ -309,22 +315,13 @@ class Workshop:
         assert self._render is not None, "whoever has templates can render them"
         rendered = self._render(task.job)
         data = rendered.text.encode()
-        said.prompt = row.add_text(said, data) if task.light else self._keep(data)
+        if task.light:
+            said.prompt = hashlib.sha256(data).hexdigest()
+            row.add_text(said, said.prompt, data)
+        else:
+            said.prompt = self._keep(data)
         path = self._as_file(said.prompt, data)
-        return replace(
-            task.job,
-            prompt=rendered.text,
-            prompts=rendered.parts,
-            prompt_path=path,
-            responses=[],
-        )
-
-    def _run(self, task: Task) -> Attempt:
-        spec = task.job.spec
-        if task.job.function is not None:
-            run_function, _ = _functions()
-            return run_function(task.job, task.loop)
-        return _command(task.job, spec.run, collect=not spec.produces and not spec.modifies)
+        return replace(task.job, prompt=rendered.text, prompts=rendered.parts, prompt_path=path, responses=[])
 
     def _missing(self, spec: ArtifactSpec, paths: Iterable[str]) -> list[str]:
         missing = [path for path in paths if not self._exists(path)]
@@ -340,9 +337,8 @@ class Workshop:
 
         `free`: nothing stood at its paths when they were looked at, and it has nothing to do with what does now.
         """
-        spec = job.spec
         if job.function is None:
-            return (value if isinstance(value, bytes) and not spec.produces else b""), {}
+            return (value if isinstance(value, bytes) and not job.spec.produces else b""), {}
         _, written = _functions()
         text, known = b"", {}
         for path, data in written(value, job).items():
@@ -404,15 +400,15 @@ class Workshop:
         `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
         """
         if artifacts and (spec.phase or spec.templates):
-            named = {r: artifacts.get(r, spec) for r in spec.requires}
-            return Inputs(
-                {
-                    required.phase
-                    if required.phase and required.unit == spec.unit and required is not spec
-                    else r: self.input(recorded(r), required.outputs if required is not spec else {})
-                    for r, required in named.items()
-                }
-            )
+            inputs = Inputs()
+            for r in spec.requires:
+                required = artifacts.get(r)
+                if required is None:
+                    inputs[r] = self.input(recorded(r))
+                else:
+                    name = required.phase if required.phase and required.unit == spec.unit else r
+                    inputs[name] = self.input(recorded(r), required.outputs)
+            return inputs
         found = {required: self.input(recorded(required)) for required in spec.requires}
         return Inputs(found) if ":" in "".join(spec.requires) else found
 
@@ -425,13 +421,13 @@ class Workshop:
 
     def _as_file(self, digest: str, data: bytes | None = None) -> str:
         """A blob, whose bytes may be at hand, as a file that nobody changes: its path from the project."""
-        path = os.path.join(self._texts, digest)
+        path = f"{self._texts}/{digest}"
         read = self.outputs.text
         if not _write_new(path, lambda: read(digest) if data is None else data) and not _has_digest(path, digest):
             os.makedirs(self._texts, exist_ok=True)
             write_file(REAL, path, [read(digest) if data is None else data], durable=False)
             os.chmod(path, 0o444)
-        return os.path.join(self._below, digest)
+        return f"{self._below}/{digest}"
 
 
 @cache
@@ -473,6 +469,13 @@ def told(spec: ArtifactSpec, checked: Attempt) -> str:
     """What `verify` says against it, and which command says so."""
     first, *more = spec.verify.strip().splitlines()
     return f"verify ({first[:SHOWN]}{'…' if more or len(first) > SHOWN else ''}): {checked.error}"
+
+
+def _is_final(outcome: Outcome) -> bool:
+    """Whether there is nothing to be gained by another attempt."""
+    if outcome.ok:
+        return not any(check.verdict == "REJECT" for check in outcome.checks)
+    return outcome.code in ("quota", "cancelled", "command_missing", "usage")
 
 
 def _failed(said: Outcome, code: str, error: str) -> Outcome:

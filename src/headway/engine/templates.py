@@ -34,6 +34,9 @@ _TAGS = re.compile(
     r"|{%[-+]?\s*(?:include|extends|import|from)\b\s*(.*?)\s*[-+]?%}|{%.*?%}",
     re.DOTALL,
 )
+_MARKS = re.compile(r"{[{%#]")
+"""A template without them says the same to everybody."""
+
 _PLAIN = r"\"[^\"\n]+\"|'[^'\n]+'"
 _NAMES = re.compile(rf"(\[?)\s*((?:{_PLAIN})(?:\s*,\s*(?:{_PLAIN}))*)\s*,?\s*\]?\s*(ignore\s+missing|\w+|$)")
 _NAME = re.compile(_PLAIN)
@@ -102,8 +105,8 @@ def _read(path: str) -> tuple[str, str]:
 class _Set:
     """The templates of artifacts that have the same: their names by path, what the files were, and the same by name.
 
-    What follows from that is found out once: why no prompt can be made of them, and what Jinja2 made of each.
-    `spare` are those that there need not be.
+    What follows from that is found out once: why no prompt can be made of them, and what Jinja2 made of each: text,
+    where that is the same for everybody. `spare` are those that there need not be.
     """
 
     __slots__ = ("as_of", "compiled", "digests", "files", "looked", "problem", "spare")
@@ -116,7 +119,7 @@ class _Set:
         self.digests = digests
         self.spare = spare
         self.problem: str | None = None
-        self.compiled: dict[str, Template] = {}
+        self.compiled: dict[str, Template | str] = {}
         self.as_of = -1
 
 
@@ -198,17 +201,22 @@ class Templates:
 
     def render(self, job: Job) -> Rendered:
         """The prompt of one attempt."""
-        context = context_of(job)
         compiled = self._set(job.spec).compiled
+        context: dict[str, Any] | None = None
         parts: dict[str, str] = {}
         for role, path in job.spec.templates.items():
             try:
                 template = compiled.get(path)
                 if template is None:
                     template = compiled[path] = self._compiled(path)
-                parts[role] = template.render(context)
+                if isinstance(template, str):
+                    parts[role] = template
+                    continue
+                if context is None:
+                    context = {**template.globals, **context_of(job)}
+                parts[role] = "".join(template.root_render_func(template.new_context(context, True)))
             except Exception as error:
-                told = _why(error, path, context, job)
+                told = _why(error, path, job)
                 if told is None:
                     raise
                 raise told from error
@@ -217,10 +225,11 @@ class Templates:
             raise _broken(f"the prompt has {len(text)} characters, at most {LARGEST}", "template.long")
         return Rendered(text, parts)
 
-    def _compiled(self, path: str) -> Template:
+    def _compiled(self, path: str) -> Template | str:
         template = self._jinja().get_template(path)
-        if type(template.globals) is not dict:  # it is copied for every prompt, and a ChainMap takes longer
-            template.globals = dict(template.globals)
+        if not _MARKS.search(self._text(path, self._look(path))):
+            return template.render()
+        template.globals = dict(template.globals)  # asked for every prompt, and a ChainMap takes longer
         return template
 
     def _text(self, path: str, digest: str) -> str:
@@ -395,7 +404,7 @@ def _state(path: str) -> Any:
         return text
 
 
-def _why(error: Exception, path: str, context: Mapping[str, Any], job: Job) -> UsageError | None:
+def _why(error: Exception, path: str, job: Job) -> UsageError | None:
     """What an error says of a template; None if it is not about the template."""
     from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError
     from jinja2.exceptions import SecurityError
@@ -407,7 +416,7 @@ def _why(error: Exception, path: str, context: Mapping[str, Any], job: Job) -> U
     if isinstance(error, TemplateNotFound):
         return _broken(f"{path} includes {error.name}, which does not exist", "template.none")
     if isinstance(error, TemplateError):
-        names = ", ".join(sorted(context))
+        names = ", ".join(sorted(context_of(job)))
         hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
         what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
         return _broken(f"{path}: {what}", "template.undefined", hint)

@@ -26,7 +26,7 @@ LIGHT_MS, LIGHT_AFTER = 2, 8
 
 Of one that nobody has met in this run, the last time that the artifact was made counts for all of them."""
 
-LIGHT_FOR = 0.005
+LIGHT_FOR = 0.01
 """How long, in seconds, a thread makes light tasks before it tells of them: whoever kills the run loses that much."""
 
 LIGHT_LATE = 0.04

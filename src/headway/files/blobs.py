@@ -98,14 +98,20 @@ class Blobs:
         """Keep these bytes; their name. Durable after `sync`."""
         return self.put_all((data,))[0]
 
-    def put_all(self, many: Sequence[bytes]) -> list[str]:
-        """Keep all of these, in one write; their names. If that fails, some of them may be kept."""
-        names = [hashlib.sha256(data).hexdigest() for data in many]
+    def put_all(self, many: Sequence[bytes], named: Mapping[str, bytes] | None = None) -> list[str]:
+        """Keep all of these, in one write, and those whose names are known; the names of the others.
+
+        If that fails, some of them may be kept.
+        """
+        sha256 = hashlib.sha256
+        names = [sha256(data).hexdigest() for data in many]
         with self._mutex:
             self._disown()
             if self._share < 0:
                 self._take_share()
-            new = {n: data for n, data in zip(names, many, strict=True) if not self._is_sound(n, len(data))}
+            new = {**(named or {}), **dict(zip(names, many, strict=True))}
+            for name in self._sound_among(new):
+                del new[name]
             for name in [name for name, data in new.items() if len(data) >= LARGE]:
                 self._write_large(name, new.pop(name))
                 self._sound.add(name)
@@ -305,36 +311,42 @@ class Blobs:
                 if share >= 0:
                     os.close(share)
 
-    def _is_sound(self, name: str, size: int) -> bool:
-        """Whether these bytes are here as they should be: looked at once, so that damage does not last."""
-        if name in self._sound:
-            return True
+    def _sound_among(self, many: Mapping[str, bytes]) -> set[str]:
+        """Those that are here already as they should be: each is looked at once, so that damage does not last."""
+        sound = self._sound.intersection(many)
+        if len(sound) == len(many):
+            return sound
         if not self._learned:
             self._learn()
-        if self._place(name) is None and (size < LARGE or not os.path.exists(self._large(name))):
-            return False
-        try:
-            self.get(name)
-        except BlobDamaged:
-            return False
-        self._sound.add(name)
-        return True
+        listed = self._elsewhere.keys() & many.keys()
+        for places in list(self._packed.values()):
+            listed |= places.among(many) if isinstance(places, Index) else places.keys() & many.keys()
+        listed.update([n for n, data in many.items() if len(data) >= LARGE and os.path.exists(self._large(n))])
+        for name in listed - sound:
+            with suppress(BlobDamaged):
+                self.get(name)
+                self._sound.add(name)
+                sound.add(name)
+        return sound
 
     def _write_packed(self, many: Mapping[str, bytes]) -> None:
         self._check()
         if self._fd < 0:
             self._open_pack()
-        written = [entry_of(name, data) for name, data in many.items()]
+        end, written, places = self._end, list[bytes](), dict[str, tuple[int, int]]()
+        for name, data in many.items():
+            entry, size = entry_of(name, data), len(data)
+            written.append(entry)
+            end += len(entry)
+            places[name] = (end - size - 1, size)
         try:
             write_all(self._disk, self._fd, b"".join(written), self._end)
         except OSError as error:
             with suppress(OSError):
                 self._disk.truncate(self._fd, self._end)
             raise _refused(error) from error
-        for (name, data), entry in zip(many.items(), written, strict=True):
-            self._end += len(entry)
-            self._written[name] = (self._end - len(data) - 1, len(data))
-        self._read_to[self._pack] = self._end
+        self._written.update(places)
+        self._end = self._read_to[self._pack] = end
         self._dirty = True
         if len(self._written) >= max(INDEX_FROM, 4 * self._indexed):
             self._write_index()

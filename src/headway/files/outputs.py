@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -18,13 +18,15 @@ import msgspec
 
 from headway.core.paths import PROTECTED
 from headway.core.state import Output
-from headway.disk import LEFTOVER, REAL, is_running, write_all, write_file
+from headway.disk import LEFTOVER, REAL, is_running, temporary_for, write_all
 from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -203,27 +205,32 @@ class Outputs:
             self.make_parents(path)
             return self._place(path, data, free=free)
 
-    def keep(self, placed: Sequence[Placed], texts: Sequence[bytes] = ()) -> list[Output]:
-        """Take what was placed into blobs, all of it in one write, and with it texts that belong to it."""
-        fits = [not one.path or len(one.data) <= self.largest for one in placed]
-        data = [one.data for one, fit in zip(placed, fits, strict=True) if fit]
-        names = iter(self.blobs.put_all((*data, *texts)))
+    def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
+        """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
+        largest, remember = self.largest, self.observer.remember_written
+        fits = [one.data for one in placed if not one.path or len(one.data) <= largest]
+        names = iter(self.blobs.put_all(fits, texts))
         outputs = []
-        for one, fit in zip(placed, fits, strict=True):
-            digest = next(names) if fit else hashlib.sha256(one.data).hexdigest()
-            outputs.append(Output(one.path, digest, len(one.data), "file" if one.path else "text"))
-            if fit and one.found is not None:
-                self.observer.remember_written(one.path, digest, one.found, one.marked)
+        for one in placed:
+            path, data = one.path, one.data
+            size = len(data)
+            if path and size > largest:
+                digest = hashlib.sha256(data).hexdigest()
+            else:
+                digest = next(names)
+                if one.found is not None:
+                    remember(path, digest, one.found, one.marked)
+            outputs.append(Output(path, digest, size, "file" if path else "text"))
         return outputs
 
     def _place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
         """Write a file into a folder that is there."""
-        full = self._full(path)
+        full = self._prefix + path
         now = time.time_ns()
         if not free and path in self.observer.entries:  # something was seen there
             return Placed(path, data, _replace(full, data, now), now)
         try:
-            fd = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            fd = os.open(full, _NEW, 0o666)
         except (FileExistsError, IsADirectoryError):
             stood = self._capture(path, None) if free else None
             if stood is not None and stood.digest == hashlib.sha256(data).hexdigest():
@@ -242,6 +249,18 @@ class Outputs:
 
     def make_parents(self, path: str) -> None:
         """The folders above a path; they must be inside the project."""
+        parent = path.rstrip("/").rpartition("/")[0]
+        above, _, name = parent.rpartition("/")
+        if name and (not above or above in self._sound):
+            full = self._prefix + parent
+            try:
+                if not _is_folder(full):
+                    os.mkdir(full)
+            except OSError:
+                pass  # whatever is the matter is found out below
+            else:
+                self._sound.add(parent)
+                return
         parent = os.path.dirname(path.rstrip("/"))
         if not os.path.isdir(self._full(parent)):
             if file := self.in_the_way(path):
@@ -251,8 +270,8 @@ class Outputs:
                     code="output.parent",
                 )
             os.makedirs(self._full(parent), exist_ok=True)
-        if parent not in self._sound:
-            self._refuse_outside(path)
+        self._sound.discard(parent)  # whatever it was: it is a link, or had to be made again
+        self._refuse_outside(path)
 
     def in_the_way(self, path: str) -> str:
         """What stands where a folder above a path belongs and is none, or ""."""
@@ -436,12 +455,37 @@ def _was_to_be(name: str) -> str:
 def _replace(path: str, data: bytes, now: int) -> os.stat_result:
     """Put a file in the place of whatever stands there, by a rename; what it is then, with that time on it."""
     try:
-        write_file(REAL, path, [data], durable=False)
+        return _rename_over(path, data, now)
     except IsADirectoryError:
         _remove_folder(path)
-        write_file(REAL, path, [data], durable=False)
-    os.utime(path, ns=(now, now))
-    return os.lstat(path)
+        return _rename_over(path, data, now)
+
+
+def _rename_over(path: str, data: bytes, now: int) -> os.stat_result:
+    """It has its time before anybody sees it, and what is told of it is told of this very file."""
+    temporary = temporary_for(path)
+    fd = os.open(temporary, _NEW, 0o644)
+    try:
+        write_all(REAL, fd, data, 0)
+        os.utime(fd, ns=(now, now))
+        os.replace(temporary, path)
+        return os.fstat(fd)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a folder is there, and no link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _remove_folder(path: str) -> None:

@@ -17,7 +17,7 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import BinaryIO
 
 import msgspec
@@ -83,6 +83,16 @@ class Index(Mapping[str, tuple[int, int]]):
             at += 1
         raise KeyError(name)
 
+    def among(self, names: Collection[str]) -> set[str]:
+        """Those of these blobs that are in the pack: of many, most are in none, and that is seen by their numbers."""
+        keys, last = self._keys, self._count - 1
+        found = set()
+        for key, name in zip(_numbers(bytes.fromhex("".join(names))), names, strict=True):
+            at = bisect_left(keys, key)
+            if at <= last and keys[at] == key and name in self:
+                found.add(name)
+        return found
+
 
 _MARK = b"index 1\n" if sys.byteorder == "little" else b"1 xedni\n"
 _FIXED = struct.Struct("=8sQQQ")
@@ -99,12 +109,17 @@ def index_of(places: Mapping[str, tuple[int, int]], pack: str) -> bytes:
     """The index of a pack with these blobs: all of them up to the last."""
     names = sorted(places)
     whole = bytes.fromhex("".join(names))
-    keys = array("Q", struct.unpack(">" + "Q24x" * len(names), whole))
+    keys = array("Q", _numbers(whole))
     starts = array("Q", [places[name][0] for name in names])
     sizes = array("Q", [places[name][1] for name in names])
     read_to = max((start + size + 1 for start, size in zip(starts, sizes, strict=True)), default=0)
     data = b"".join((_FIXED.pack(_MARK, 0, read_to, len(names)), keys, starts, sizes, whole))
     return data[: len(_MARK)] + struct.pack("=Q", _checksum(data, pack)) + data[_CHECKED:]
+
+
+def _numbers(names: bytes) -> tuple[int, ...]:
+    """What names begin with, as numbers."""
+    return struct.unpack(">" + "Q24x" * (len(names) // 32), names)
 
 
 def entry_of(name: str, data: bytes) -> bytes:

@@ -240,18 +240,17 @@ _exit = os._exit
 
 def _guard_exit() -> None:
     """A function that ends the whole process does not end it in silence, and never as if all were done."""
-    if os._exit is _exit:
-        owner = os.getpid()
+    owner = os.getpid()
 
-        def leave(code: int) -> NoReturn:
-            artifact_id = getattr(_recipe, "id", "")
-            if artifact_id and os.getpid() == owner:
-                what = f"headway: artifact {artifact_id} ended the process by os._exit({code})"
-                os.write(2, f"{what}; nothing that was recorded is lost\n  next: headway run\n".encode())
-                code = code or 70
-            _exit(code)
+    def leave(code: int) -> NoReturn:
+        artifact_id = getattr(_recipe, "id", "")
+        if artifact_id and os.getpid() == owner:
+            what = f"headway: artifact {artifact_id} ended the process by os._exit({code})"
+            os.write(2, f"{what}; nothing that was recorded is lost\n  next: headway run\n".encode())
+            code = code or 70
+        _exit(code)
 
-        os._exit = leave  # type: ignore[assignment]  # as the real one, with a word first
+    os._exit = leave  # type: ignore[assignment]  # as the real one, with a word first
 
 
 def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Attempt:
@@ -261,7 +260,8 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     """
     function = job.function
     assert function is not None, "a function recipe has a function"
-    _guard_exit()
+    if os._exit is _exit:
+        _guard_exit()
     _recipe.id = job.spec.id
     process = os.getpid()
     attempt, prints = kept_prints(job.printed, _attempt, function, job, loop)
@@ -281,7 +281,8 @@ def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEvent
             value = _call_in_time(function, given, job)
         if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
-        return Attempt(True, value=value, wrote=_asked_for_paths(given))
+        context = given.get("ctx")
+        return Attempt(True, value=value, wrote=type(context) is Context and context._asked)
     except QuotaExhausted as stop:
         return Attempt(False, "quota", str(stop), retry_after=wait_of(stop.retry_after))
     except _TimeIsUp:
@@ -348,11 +349,6 @@ def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
     return given
 
 
-def _asked_for_paths(given: Mapping[str, Any]) -> bool:
-    context = given.get("ctx")
-    return isinstance(context, Context) and context._asked
-
-
 @lru_cache(maxsize=1024)
 def _wants_context(function: Callable[..., Any]) -> bool:
     try:
@@ -396,10 +392,10 @@ def _await(value: Any, job: Job, loop: asyncio.AbstractEventLoop | None) -> Any:
 
 def written(value: Any, job: Job) -> dict[str, bytes | Path]:
     """What a function returned, by output path: "" for the text of an artifact without files. Nothing for None."""
-    names = job.spec.outputs
-    paths = tuple(names.values()) or job.spec.produces
     if value is None:
         return {}
+    names = job.spec.outputs
+    paths = tuple(names.values()) if names else job.spec.produces
     if (
         not isinstance(value, TEXT)
         and isinstance(value, Mapping)
@@ -426,10 +422,10 @@ def _path_for(key: str, paths: tuple[str, ...]) -> str:
 
 
 def _bytes(value: Any) -> bytes | Path:
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
     if isinstance(value, os.PathLike):
         return Path(value)
     if hasattr(value, "model_dump_json"):
