@@ -113,7 +113,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'headway' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"headway.{home}"), name)
+    from headway.calm import paused as _paused
+
+    with _paused():  # modules stay: none of what comes with them is garbage
+        return getattr(import_module(f"headway.{home}"), name)
 
 
 def __dir__() -> "list[str]":

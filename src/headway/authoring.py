@@ -17,12 +17,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
 from headway import stamp
-from headway.calm import calmly
+from headway.calm import calmly, paused
 from headway.core.codec import digest
 from headway.core.ids import hash_goal
 from headway.core.paths import normalise
@@ -63,6 +63,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 ANOTHER = "give it another {}; in a notebook, execute the cell of its Plan again"
 PROGRAM = "python"
 """What proposes a plan that a program has built and runs itself."""
+
+
+class Built(NamedTuple):
+    """What Python code has built, and the digest of it."""
+
+    spec: PlanSpec
+    source: str
 
 
 class Plan:
@@ -147,20 +154,20 @@ class Plan:
         given: dict[str, Any] = {"id": id}  # and what is said of it: there may be many, and most say little
         if run != "":
             given["run"] = run
-        function: Callable[..., Any] | None = None
-        if callable(make):
-            function, plain = make, True
-            if args:
-                function, plain = with_values(make, dict(args)), is_plain(dict(args))
-            given["make"] = self._reference(make, odd=not plain)
-        elif make != "":
-            given["make"] = make
+        function = make if callable(make) else None
         if args:
             given["args"] = encodable(id, args)
+        if function is not None and args:
+            given["make"] = self._reference(function, odd=not is_plain(dict(args)))
+            function = with_values(function, dict(args))
+        elif function is not None:
+            given["make"] = self._references.get((function, False)) or self._reference(function)
+        elif make != "":
+            given["make"] = make
         if requires != ():
             given["requires"] = (requires,) if isinstance(requires, str) else tuple(sorted(set(requires)))
         if produces != ():
-            given["produces"] = paths_of(produces)
+            given["produces"] = (normalise(produces),) if isinstance(produces, str) else paths_of(produces)
         if modifies != ():
             given["modifies"] = paths_of(modifies)
         if sources != ():
@@ -214,6 +221,11 @@ class Plan:
         }
         return converted("plan", self.id or self.goal, given, PlanSpec)
 
+    def _built(self, plan_id: str = "") -> Built:
+        """What has been built so far, perhaps under another id."""
+        spec = msgspec.structs.replace(self.spec, id=plan_id) if plan_id else self.spec
+        return Built(spec, _source(spec))
+
     # Running.
 
     def meant(
@@ -223,16 +235,17 @@ class Plan:
         name: str = "",
         project: Project | None = None,
         check: Check | None = None,
+        built: Built | None = None,
     ) -> Meant:
         """The plan as a proposal, refused if it has problems; as it is saved in a project that has just this one.
 
-        `check` finds problems: of the plan alone, unless there is a project, whose other plans count.
+        `check` finds problems: of the plan alone, unless there is a project, whose other plans count. `built`: what has
+        been built so far, if it was asked for a moment ago.
         """
         from headway.work import Meant
 
-        spec = self.spec if self.id or not plan_id else msgspec.structs.replace(self.spec, id=plan_id)
+        spec, source = built or self._built("" if self.id else plan_id or "")
         chosen, name = spec.id or hash_goal(spec.goal), name or self._name
-        source = _source(spec)
         saved = project.store.folder(chosen).load() if project is not None else None
         known = saved.state.proposal if saved is not None else None
         if known is not None and known.source == source and _is_python(known.path) and _is_python(name):
@@ -252,25 +265,25 @@ class Plan:
         """The project's root."""
         return os.path.abspath(self._where) if self._where is not None else find_root(os.getcwd())
 
-    def at_rest(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    def at_rest(self, environ: Mapping[str, str], *, built: Built | None = None) -> tuple[str, str] | None:
         """What a run of all of it says, in words and as JSON, if it is known to have nothing to do; else None.
 
-        Not even the ledger is read for it.
+        Not even the ledger is read for it. `built`: as for `meant`.
         """
         if self._pipelines:  # which artifacts the units of a pipeline are, only the ledger knows
             return None
         root, plan_id = self._folder(), self.id or hash_goal(self.goal)
         if not stamp.is_left(root, plan_id):
             return None
-        spec = self.spec
-        built = stamp.built(_source(spec), spec.artifacts, self._functions)
-        return stamp.at_rest(root, plan_id, VERSION, environ, built=built)
+        spec, source = built or self._built()
+        made = stamp.built(source, spec.artifacts, self._functions)
+        return stamp.at_rest(root, plan_id, VERSION, environ, built=made)
 
-    def _resting(self, asked: Options, reporter: Reporter | None) -> RunResult | None:
+    def _resting(self, asked: Options, reporter: Reporter | None, built: Built) -> RunResult | None:
         """What the run comes to if it is known to have nothing to do."""
         if asked != Options(jobs=asked.jobs, fail_fast=asked.fail_fast):
             return None
-        if self.at_rest(self._environ if self._environ is not None else os.environ) is None:
+        if self.at_rest(self._environ if self._environ is not None else os.environ, built=built) is None:
             return None
         plan_id = self.id or hash_goal(self.goal)
         recall = lambda: self._work().session.recall(plan_id)  # noqa: E731  # for those who look at the outputs
@@ -296,11 +309,13 @@ class Plan:
         """
         refuse_while_read()
         asked = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
-        result = self._resting(asked, reporter)
+        built = self._built()
+        result = self._resting(asked, reporter, built)
         if result is None:
-            work = self._work()
             with calmly(), _staying():
-                meant = work.taken_in(self.meant(project=work.project))
+                with paused():  # all that is imported and read until here stays for as long as the run
+                    work = self._work()
+                    meant = work.taken_in(self.meant(project=work.project, built=built))
                 result = work.run(
                     meant.plan_id,
                     asked,

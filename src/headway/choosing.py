@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PLAN_FILES = ("headway.yaml", "headway.json", "headway.py")
 NEARLY = "headway.yml"
-_ID_LINE = re.compile(rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$""")
+_ID_LINE = rb"""(?m)^id:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9._-]{0,63})\1[ \t]*(?:#.*)?\r?$"""
 
 
 class _Named(msgspec.Struct):
@@ -167,7 +167,7 @@ class Chooser:
                 named = msgspec.json.decode(data, type=_Named).id
                 if named and not plan_id_problem(named):
                     return named
-        elif plain := _ID_LINE.search(data):
+        elif plain := re.search(_ID_LINE, data):
             return plain.group(2).decode()
         name = self.shown(path)
         parsed = self.parse(data, name)

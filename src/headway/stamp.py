@@ -131,7 +131,7 @@ def name_of(plan_id: str) -> str:
 
 def built(source: str, specs: "Iterable[Any]", functions: "Mapping[str, Callable[..., Any]]") -> str:
     """What Python code has built: the plan, and its functions by their code; "" if that cannot be told."""
-    if any(spec.make.startswith("live:") and not spec.version for spec in specs):
+    if any(make.startswith("live:") for make in {spec.make for spec in specs if not spec.version}):
         return ""
     codes = {getattr(function, "__code__", None) for function in set(functions.values())}
     if None in codes:

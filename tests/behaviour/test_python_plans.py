@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import math
 import os
 import subprocess
@@ -52,6 +53,23 @@ def corpus() -> Plan:
     for name in ("a", "b"):
         plan.add(name, make=summarise, args={"name": name}, requires=["index"], produces=f"out/{name}.txt")
     return plan
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_program_finds_the_collector_as_it_left_it(is_on: bool) -> None:
+    """It rests while a plan is read, and not while recipes are made, unless the program has none look at all."""
+    plan = Plan("Look", id="look")
+    plan.add("a", make=lambda: str(gc.isenabled()), produces="a.txt")
+    before = (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count())
+    if not is_on:
+        gc.disable()
+    try:
+        plan.run()
+        assert gc.isenabled() == is_on
+    finally:
+        gc.enable()
+    assert Path("a.txt").read_text() == str(is_on)
+    assert (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_a_plan_in_python_is_made_once_and_then_kept() -> None:

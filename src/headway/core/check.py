@@ -25,14 +25,14 @@ CYCLE_SHOWN = 12
 
 _UNITS = {"": 1, "B": 1, **{f"{n}B": 1000**i for i, n in enumerate("KMGT", 1)}}
 _UNITS |= {f"{n}iB": 1024**i for i, n in enumerate("KMGT", 1)}
-_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B|)")
+_SIZE = r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([KMGT]i?B|B|)"  # compiled when a plan has one, as the next
 
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 def size_of(text: str) -> int | None:
     """How many bytes a size such as `256MiB` is; None if it is none."""
-    found = _SIZE.fullmatch(text.strip())
+    found = re.fullmatch(_SIZE, text.strip())
     return None if found is None else int(float(found[1]) * _UNITS[found[2]])
 
 
@@ -405,7 +405,7 @@ def _check_numbers(numbers: Mapping[str, float | None], retry: Retry | None, art
 
 def _check_env(names: Iterable[str], artifact: str) -> Iterator[Problem]:
     for name in names:
-        if not _ENV_NAME.fullmatch(name):
+        if not re.fullmatch(_ENV_NAME, name):
             yield Problem(
                 code="plan.env",
                 message=f"{_prefix(artifact)}{name!r} cannot be the name of an environment variable",

@@ -6,10 +6,10 @@ values share an encoding and no two runs encode one value differently.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +34,9 @@ SPEC_FIELDS = (
 )
 
 
+T = TypeVar("T")
+_Size = Callable[[str], int]
+"""Counts the bytes of a text; `len`, where these are its letters."""
 _spec_values = attrgetter(*SPEC_FIELDS)
 
 
@@ -117,53 +120,53 @@ def _encode_object(value: Any, parts: list[bytes], depth: int, ran_as: str) -> N
 
 def digest(value: Any, *, ran_as: str = MAIN) -> str:
     """The digest of a value's canonical bytes."""
-    return hashlib.sha256(encode(value, ran_as=ran_as)).hexdigest()[:LENGTH]
+    return sha256(encode(value, ran_as=ran_as)).hexdigest()[:LENGTH]
 
 
-def _text(value: str) -> bytes:
-    data = value.encode("utf-8", "surrogatepass")
-    return b"s%d:%s" % (len(data), data)
+def _digest(tell: Callable[[T, _Size], str], of: T, rest: bytes = b"") -> str:
+    """The digest of what is told as one text; where all of it is ASCII, it has as many bytes as letters."""
+    text = tell(of, len)
+    data = text.encode() if text.isascii() else tell(of, _in_bytes).encode("utf-8", "surrogatepass")
+    return sha256(data + rest).hexdigest()[:LENGTH]
 
 
-def _texts(values: Collection[str]) -> bytes:
-    plain = _plain(values)
-    return plain.encode() if plain.isascii() else b"[%s]" % b"".join(map(_text, values))
+def _in_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _plain(values: Collection[str]) -> str:
-    """Texts in their canonical form if all of them are ASCII: then they have as many bytes as letters."""
-    return f"[{''.join([f's{len(value)}:{value}' for value in values])}]"
+def _texts(values: Iterable[str], size: _Size) -> str:
+    found = "["
+    for value in values:
+        found += f"s{size(value)}:{value}"
+    return found + "]"
 
 
-def _pairs(values: Mapping[str, str]) -> bytes:
+def _pairs(values: Mapping[str, str], size: _Size) -> str:
     if not values:
-        return b"[]"
-    plain = "".join([f"s{len(name)}:{name}s{len(text)}:{text}" for name, text in sorted(values.items())])
-    if plain.isascii():
-        return f"[{plain}]".encode()
-    return _texts([text for pair in sorted(values.items()) for text in pair])
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:LENGTH]
+        return "[]"
+    found = "["
+    for name in sorted(values):
+        text = values[name]
+        found += f"s{size(name)}:{name}s{size(text)}:{text}"
+    return found + "]"
 
 
 def spec_digest(spec: ArtifactSpec) -> str:
     """What is asked for: what it is, what it needs, where it goes, how it is checked."""
-    values = _spec_values(spec)
-    said, contract, told, acceptance, produces, modifies, requires, verify = values
-    plain = (
-        f"s{len(said)}:{said}s{len(contract)}:{contract}s{len(told)}:{told}{_plain(acceptance) if acceptance else '[]'}"
-        f"{_plain(produces) if produces else '[]'}{_plain(modifies) if modifies else '[]'}"
-        f"{_plain(requires) if requires else '[]'}s{len(verify)}:{verify}"
+    return _digest(_asked, spec)
+
+
+def _asked(spec: ArtifactSpec, size: _Size) -> str:
+    said, contract, told, acceptance, produces, modifies, requires, verify = _spec_values(spec)
+    text = (
+        f"s{size(said)}:{said}s{size(contract)}:{contract}s{size(told)}:{told}"
+        f"{_texts(acceptance, size) if acceptance else '[]'}{_texts(produces, size) if produces else '[]'}"
+        f"{_texts(modifies, size) if modifies else '[]'}{_texts(requires, size) if requires else '[]'}"
+        f"s{size(verify)}:{verify}"
     )
-    if plain.isascii():
-        data = plain.encode()
-    else:
-        data = b"".join([_text(v) if type(v) is str else _texts(v) for v in values])
     if spec.phase or spec.gathers:
-        data += b"phase" + _texts((*spec.reads, "", *spec.optional))
-    return _hash(data)
+        text += f"phase{_texts((*spec.reads, '', *spec.optional), size)}"
+    return text
 
 
 def recipe_digest(
@@ -181,22 +184,28 @@ def recipe_digest(
     what a command is for, also which unit and round, its environment tells it; what was made before that counted lacks
     it.
     """
-    values: dict[str, Any]
+    named: tuple[str, ...] = ()
+    values: dict[str, Any] = {}
     if spec.make:
-        how = b"function" + _texts((spec.version or code, spec.id))
+        how, named = "function", (spec.version or code, spec.id)
         values = {"args": spec.args, "vars": settings.vars} if reads_vars and settings.vars else spec.args
     elif spec.run:
         own = (spec.id,) if names_itself and (spec.phase or "HEADWAY_ARTIFACT" in spec.run) else ()
-        how = b"command" + _texts((spec.run, spec.version, *own))
+        how, named = "command", (spec.run, spec.version, *own)
         values = command_values(spec, settings)
     else:
-        how, values = b"gathers" if spec.gathers else b"hand", {}
-    if spec.templates or (spec.make and spec.outputs):
-        how += b"unit" + _texts((spec.unit,)) + _pairs(spec.outputs)
+        how = "gathers" if spec.gathers else "hand"
     if spec.item is not None:
         values = {"values": values, "item": spec.item}
-    rest = encode((values, env)) if values or env else b""
-    return _hash(b"recipe%d:%s%s" % (VERSION, how, rest))
+    return _digest(_how, (spec, how, named), encode((values, env)) if values or env else b"")
+
+
+def _how(recipe: tuple[ArtifactSpec, str, tuple[str, ...]], size: _Size) -> str:
+    spec, how, named = recipe
+    text = f"recipe{VERSION}:{how}{_texts(named, size) if named else ''}"
+    if spec.templates or (spec.make and spec.outputs):
+        text += f"unit{_texts((spec.unit,), size)}{_pairs(spec.outputs, size)}"
+    return text
 
 
 def command_values(spec: ArtifactSpec, settings: Settings) -> dict[str, Any]:
@@ -223,9 +232,13 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
-    start = b"key%d:" % fp.v + _texts((fp.spec, fp.recipe))
-    prompts = b"templates" + _pairs(fp.templates) if fp.templates else b""
-    return _hash(start + _pairs(fp.inputs) + _pairs(fp.sources) + _pairs(fp.before) + prompts)
+    return _digest(_key, fp)
+
+
+def _key(fp: Fingerprint, size: _Size) -> str:
+    text = f"key{fp.v}:{_texts((fp.spec, fp.recipe), size)}"
+    text += f"{_pairs(fp.inputs, size)}{_pairs(fp.sources, size)}{_pairs(fp.before, size)}"
+    return f"{text}templates{_pairs(fp.templates, size)}" if fp.templates else text
 
 
 def content_of(done: Completion | None) -> str:

@@ -11,7 +11,7 @@ PATH_BYTES = 1024
 PART_BYTES = 255
 PROTECTED = (".headway", ".git")
 
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_UNPRINTABLE = "[\x00-\x1f\x7f\ud800-\udfff]"  # compiled when a path is not plain
 PLAIN = re.compile(r"[a-zA-Z0-9_][\w.-]{,99}(/[a-zA-Z0-9_][\w.-]{,99}){,8}/?", re.ASCII)
 """What most paths look like: about them there is nothing to ask."""
 
@@ -67,7 +67,7 @@ def output_problem(path: str) -> str:
         return ""
     if not path.strip():
         return "is empty"
-    if _UNPRINTABLE.search(path):
+    if re.search(_UNPRINTABLE, path):
         return "has control characters"
     return _place_problem(path) or _size_problem(path)
 

@@ -26,9 +26,9 @@ UNIT_MAX = 120
 UNIT_MAX_BYTES = 180
 """Of each part: `phases/<unit>@<plan>.json` is a file, and its name has at most 255 bytes."""
 
-_WILDCARD = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):\*/([A-Za-z_][A-Za-z0-9_-]*)")
-_UNIT_ODD = re.compile(r"[\x00-\x1f\x7f\\:*?\[\]{}~\"'<>|]")
-_ITERATION = re.compile(r"~\d+$")
+_WILDCARD = r"([A-Za-z_][A-Za-z0-9_-]*):\*/([A-Za-z_][A-Za-z0-9_-]*)"  # compiled when asked for, as the next
+_UNIT_ODD = r"[\x00-\x1f\x7f\\:*?\[\]{}~\"'<>|]"
+_ITERATION = r"~\d+$"
 
 _CONSTANT = (
     "run", "make", "args", "env", "version", "verify", "agent", "retry", "timeout", "effects", "on_edit",
@@ -51,7 +51,7 @@ def unit_problem(unit: str) -> str:
         return f"a unit's name has at most {UNIT_MAX} characters; this one has {len(unit)}"
     if any(len(part.encode("utf-8", "surrogatepass")) > UNIT_MAX_BYTES for part in unit.split("/")):
         return f"a unit's name has at most {UNIT_MAX_BYTES} bytes between slashes, so that a file can be named after it"
-    if _UNIT_ODD.search(unit):
+    if re.search(_UNIT_ODD, unit):
         return "a unit's name has no control characters and none of \\ : * ? [ ] { } ~ quotes < > |"
     return artifact_id_problem(unit).replace("an artifact id", "a unit's name").replace("artifact id", "unit's name")
 
@@ -68,7 +68,7 @@ def all_id(pipeline: str, phase: str) -> str:
 
 def wildcard(required: str) -> tuple[str, str] | None:
     """The pipeline and the phase that a requirement takes of every unit."""
-    match = _WILDCARD.fullmatch(required)
+    match = re.fullmatch(_WILDCARD, required) if ":*/" in required else None
     return (match[1], match[2]) if match is not None else None
 
 
@@ -341,4 +341,4 @@ def go_round(pipeline: Pipeline, spec: ArtifactSpec, unit: Unit, count: int, hav
 
 def named_phase(word: str) -> str:
     """A word without the number of an iteration."""
-    return _ITERATION.sub("", word)
+    return re.sub(_ITERATION, "", word)

@@ -37,16 +37,13 @@ OF_PATHS = ("unit", "file", "phase")
 ALIASES: dict[str, Name] = {"var": "vars", "variable": "vars", "variables": "vars"}
 SHORTEST_TYPO = 5
 
-_GROUP = re.compile(
-    r"""
+_GROUP = r"""(?x)
     \{ (?P<before>\s*)
     (?P<name>[A-Za-z_]\w*)
     (?: \.(?P<dotted>[^\s{}\[\]]*) | \[(?P<bracketed>[^\[\]{}\n]*)\] )?
     (?P<more>[.\[][^\s{}]*)?
     (?P<after>\s*) \}
-    """,
-    re.VERBOSE,
-)
+    """
 
 
 class Placeholder(NamedTuple):
@@ -122,7 +119,7 @@ def _groups(command: str) -> Iterator[re.Match[str]]:
     """Brace groups that could be ours: not `{{name}}`, which belongs to a template."""
     if "{" not in command:
         return
-    for match in _GROUP.finditer(command):
+    for match in re.finditer(_GROUP, command):
         start, end = match.span()
         if not (command[start - 1 : start] == "{" and command[end : end + 1] == "}"):
             yield match

@@ -516,7 +516,7 @@ def _definitions(path: str, _mtime_ns: int, _size: int) -> dict[str, int]:
     found: dict[str, int] = {}
     hidden = -1
     with open(path, "rb") as file:
-        for match in _HEADS.finditer(file.read()):
+        for match in re.finditer(_HEADS, file.read()):
             indent, name = len(match[1].expandtabs()), (match[3] or b"").decode("utf-8", "replace")
             if 0 <= hidden < indent:
                 continue
@@ -527,4 +527,4 @@ def _definitions(path: str, _mtime_ns: int, _size: int) -> dict[str, int]:
 
 
 _BLOCKS = rb"(?:if|elif|else|try|except|finally|with|for|while|match|case)\b"
-_HEADS = re.compile(rb"^([ \t]*)(?:async +)?(?:(def|class) +([^\s(:\[]+)|%s)" % _BLOCKS, re.MULTILINE)
+_HEADS = rb"(?m)^([ \t]*)(?:async +)?(?:(def|class) +([^\s(:\[]+)|%s)" % _BLOCKS

@@ -14,7 +14,7 @@ from headway.core.fingerprint import RUN_AS, NotEncodable, digest, recipe_digest
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.code import READS_VARS
-from headway.engine.functions import function_of, is_live
+from headway.engine.functions import LIVE, function_of
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,16 +58,17 @@ class Digests:
 
     def is_out_of_sight(self, spec: ArtifactSpec) -> bool:
         """Whether only the program that defines its function can tell whether its code has changed."""
-        return is_live(spec) and not spec.version and function_of(self._judge.functions, spec) is None
+        return spec.make.startswith(LIVE) and not spec.version and function_of(self._judge.functions, spec) is None
 
     def _digest_recipe(self, spec: ArtifactSpec) -> str:
         """A recipe that cannot be read is its artifact's problem, and no other's."""
-        if self.is_out_of_sight(spec):
+        make = spec.make
+        if make.startswith(LIVE) and self.is_out_of_sight(spec):
             done = self._judge.known(spec.id)
             return done.fp.recipe if done is not None else ""  # only the program that defines it can tell
         settings, env = self._judge.state.settings, self._env(spec)
         try:
-            code = self._code(spec) if spec.make and not spec.version else ""
+            code = self._code(spec) if make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
             return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
         except NotEncodable as error:
@@ -127,14 +128,14 @@ class Digests:
 
     def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
         """The variables of the environment that count for a recipe."""
-        names, look = (*self._judge.state.settings.env, *spec.env), self._environ.get
-        return {name: look(name) for name in names} if names else {}
+        shared, own = self._judge.state.settings.env, spec.env
+        return {name: self._environ.get(name) for name in (*shared, *own)} if shared or own else {}
 
     def _code(self, spec: ArtifactSpec, *, former: bool = False) -> str:
         function = function_of(self._judge.functions, spec) if self._judge.functions else None
         code = self._judge.code.formerly if former else self._judge.code
         if function is None:
-            return code.of_reference(spec.make) if not is_live(spec) else ""
+            return code.of_reference(spec.make) if not spec.make.startswith(LIVE) else ""
         known = self._codes.get((function, former))
         if known is None:
             from headway.engine.live import of_function

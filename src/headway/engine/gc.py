@@ -26,7 +26,7 @@ from headway.store import PlanStore
 KEEP_DAYS = 30.0
 DAY = 24 * 60 * 60
 
-_HALF = re.compile(r".+\.(\d+)(?:\.[0-9a-f]{8})?\.tmp")
+_HALF = r".+\.(\d+)(?:\.[0-9a-f]{8})?\.tmp"  # compiled when somebody sweeps
 """What files of Headway's own are called until they are in place: with the process that writes them."""
 
 
@@ -76,7 +76,7 @@ def sweep(store: PlanStore, root: str, home: str) -> None:
     Outputs(root, store.blobs, Observer(root)).sweep(paths)
     for folder, _, names in os.walk(home):
         for name in names:
-            left = _HALF.fullmatch(name)
+            left = re.fullmatch(_HALF, name)
             if left and not is_running(int(left[1])):
                 with suppress(OSError):
                     os.unlink(os.path.join(folder, name))

@@ -24,7 +24,7 @@ from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, w
 from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
-from headway.engine.functions import Function, loader
+from headway.engine.functions import LIVE, Function, loader
 from headway.engine.gc import tidy
 from headway.engine.growth import Growth, foresee
 from headway.engine.imports import UNGUARDED
@@ -69,13 +69,20 @@ class Judged(NamedTuple):
     @property
     def all_fresh(self) -> bool:
         """Nothing that is wanted has to be made."""
-        return all(self.reasons[a].fresh for a in self.selected)
+        return not self.stale
+
+    @property
+    def stale(self) -> list[str]:
+        """What is wanted and has to be made."""
+        selected = self.selected
+        return [a for a, reason in self.reasons.items() if reason.code != "fresh" and a in selected]
 
     @property
     def out_of_sight(self) -> list[str]:
         """Those that are as fresh as can be told from here: whether their code has changed, only a program knows."""
-        artifacts, is_it = self.execution.state.artifacts, self.judge.digests.is_out_of_sight
-        return [a for a, reason in self.reasons.items() if reason.fresh and a in artifacts and is_it(artifacts[a])]
+        specs, reasons, is_it = self.execution.state.artifacts, self.reasons, self.judge.digests.is_out_of_sight
+        live = {a for a, spec in specs.items() if spec.make.startswith(LIVE)}
+        return [a for a in reasons if a in live and reasons[a].fresh and is_it(specs[a])] if live else []
 
     @property
     def was_cut_off(self) -> bool:
@@ -315,8 +322,7 @@ class Session:
             refused = self._ask(judged, call)
             if refused is not None:
                 return refused
-            making = [a for a, reason in judged.reasons.items() if not reason.fresh and a in judged.selected]
-            if warning := warn_of_order(judged.judge.graph, making, judged.judge.shared.chains):
+            if warning := warn_of_order(judged.judge.graph, judged.stale, judged.judge.shared.chains):
                 call.warn(warning)
             scheduler_lock.take(lock, plan_id)
         try:
@@ -334,8 +340,7 @@ class Session:
     def _refuse_without_extras(self, judged: Judged, options: Options) -> None:
         """What cannot be made here at all, also of units yet to come, is said before anything is begun."""
         state, reasons = judged.execution.state, judged.reasons
-        prompted = (spec for a in reasons if a in judged.selected and (spec := state.artifacts[a]).templates)
-        making = (spec for spec in prompted if not reasons[spec.id].fresh)
+        making = map(state.artifacts.__getitem__, judged.stale)
         unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
         specs = chain(making, (phase for p in unknown for phase in p.phases))
         needed = (spec for spec in specs if spec.has_recipe and spec.templates)
@@ -347,7 +352,7 @@ class Session:
         by_program = state.proposal is not None and not state.proposal.path.endswith(stamping.PLAN_FILES)
         if call.load is None or call.functions or not by_program:
             return
-        stale = (state.artifacts[a] for a in judged.reasons if a in judged.selected and not judged.reasons[a].fresh)
+        stale = map(state.artifacts.__getitem__, judged.stale)
         for spec in {spec.make.partition(":")[0]: spec for spec in stale if ".py:" in spec.make}.values():
             try:
                 call.load(spec)
@@ -360,7 +365,7 @@ class Session:
         state = judged.execution.state
         if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
             return None
-        stale = [a for a in judged.reasons if a in judged.selected and not judged.reasons[a].fresh]
+        stale = judged.stale
         making = [a for a in stale if state.artifacts[a].has_recipe]
         question = ask_first(state, making, self._costs(state, making))
         if question is not None and not call.options.yes and not (call.agree is not None and call.agree(question)):

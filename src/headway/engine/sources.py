@@ -20,7 +20,7 @@ _WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
 _ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
 
 
-_REDIRECTED = re.compile(r">>?\s*([^\s;|&<>()]+)")
+_REDIRECTED = r">>?\s*([^\s;|&<>()]+)"  # compiled when a plan has commands
 
 
 class Moment:
@@ -194,5 +194,5 @@ def _plain(placeholder: Placeholder, variables: Mapping[str, Any]) -> str:
 
 def redirects_to(spec: ArtifactSpec, path: str) -> bool:
     """Whether the command says itself that it writes this file: `> file` or `>> file`."""
-    targets = _REDIRECTED.findall(f"{spec.run}\n{spec.verify}")
+    targets = re.findall(_REDIRECTED, f"{spec.run}\n{spec.verify}")
     return path in (target.strip("\"'").removeprefix("./") for target in targets)
