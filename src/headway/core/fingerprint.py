@@ -136,12 +136,13 @@ def _plain(values: Collection[str]) -> str:
 
 
 def _pairs(values: Mapping[str, str]) -> bytes:
-    if not values:
-        return b"[]"
-    plain = "".join([f"s{len(name)}:{name}s{len(text)}:{text}" for name, text in sorted(values.items())])
-    if plain.isascii():
-        return f"[{plain}]".encode()
-    return _texts([text for pair in sorted(values.items()) for text in pair])
+    plain = _plain_pairs(values) if values else "[]"
+    return plain.encode() if plain.isascii() else _texts([text for pair in sorted(values.items()) for text in pair])
+
+
+def _plain_pairs(values: Mapping[str, str]) -> str:
+    """As `_plain`."""
+    return f"[{''.join([f's{len(name)}:{name}s{len(text)}:{text}' for name, text in sorted(values.items())])}]"
 
 
 def _hash(data: bytes) -> str:
@@ -223,9 +224,17 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
-    start = b"key%d:" % fp.v + _texts((fp.spec, fp.recipe))
+    spec, recipe, inputs, sources, before = fp.spec, fp.recipe, fp.inputs, fp.sources, fp.before
+    plain = (
+        f"key{fp.v}:[s{len(spec)}:{spec}s{len(recipe)}:{recipe}]{_plain_pairs(inputs) if inputs else '[]'}"
+        f"{_plain_pairs(sources) if sources else '[]'}{_plain_pairs(before) if before else '[]'}"
+        f"{f'templates{_plain_pairs(fp.templates)}' if fp.templates else ''}"
+    )
+    if plain.isascii():
+        return _hash(plain.encode())
+    start = b"key%d:" % fp.v + _texts((spec, recipe))
     prompts = b"templates" + _pairs(fp.templates) if fp.templates else b""
-    return _hash(start + _pairs(fp.inputs) + _pairs(fp.sources) + _pairs(fp.before) + prompts)
+    return _hash(start + _pairs(inputs) + _pairs(sources) + _pairs(before) + prompts)
 
 
 def content_of(done: Completion | None) -> str:
