@@ -117,6 +117,9 @@ def sync_folders(disk: Disk, path: str, *, above: int) -> None:
 LEFTOVER = re.compile(r"(.+)\.(\d+)\.[0-9a-f]{8}\.tmp")
 """What `write_file` calls a file that is not in place yet: which it will be, and whose process writes it."""
 
+LEFTOVER_AGE = 3600.0
+"""After so many seconds nobody is at it any more, be it on another machine."""
+
 
 LONGEST_NAME = 255 - len(".4194304.01234567.tmp")
 """Of names longer than this, in bytes, no such file could be made."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -22,7 +23,7 @@ from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import LEFTOVER, ROOM, Disk, Replacing, boot_id, is_running, make_folders, write_file
+from headway.disk import LEFTOVER, LEFTOVER_AGE, ROOM, Disk, Replacing, boot_id, is_running, make_folders, write_file
 
 FORMAT = 1
 TEXTS = ".headway/texts"
@@ -276,14 +277,15 @@ def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int)
 
 
 def _is_alone(disk: Disk, home: str, plan_id: str) -> bool:
-    """Whether there are no units of other plans. What killed writers left half-written is removed by the way."""
+    """Whether there are no units of other plans. What writers left that were killed long ago is removed by the way."""
     alone = True
     for name in os.listdir(home):
         if name.startswith("."):
             left = LEFTOVER.fullmatch(name)
-            if left is not None and not is_running(int(left[2])):
+            if left is not None and not is_running(int(left[2])):  # here, at least
                 with suppress(OSError):
-                    disk.remove(f"{home}/{name}")
+                    if time.time() - os.stat(f"{home}/{name}").st_mtime > LEFTOVER_AGE:
+                        disk.remove(f"{home}/{name}")
             alone = alone and (not name.endswith(".seq") or name == f".{plan_id}.seq")
     return alone
 

@@ -85,7 +85,7 @@ def test_a_writer_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
         assert _files(home) == after
         for path in home.iterdir():  # they were this process's, which is alive: another would have removed them
             if path.suffix == ".tmp":
-                path.rename(str(path).replace(f".{os.getpid()}.", ".999999999."))
+                os.utime(path.rename(str(path).replace(f".{os.getpid()}.", ".999999999.")), (0, 0))
         _write(home, _state(seq=2), 2)
         assert len(list(home.iterdir())) == MANY + 1
 
