@@ -25,8 +25,9 @@ WHOLE = (ev.PlanImported, ev.PlanRebuilt)
 TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, ev.PlanReset))
 """Events that name bytes or completions, or withdraw them."""
 
-MANY = 1_000
-"""Whoever asks about more completions than this is answered from the keys of all: a query for each takes longer."""
+QUERY = 40_000
+"""So many bytes of a cache are about as many as its keys can be read of in the time of one query: whoever asks often is
+answered from the keys of all."""
 
 FEW = 20
 """If more artifacts than this were reset, a ledger is indexed anew: to look for each in every line takes longer."""
@@ -64,7 +65,10 @@ class _Gained:
         if isinstance(event, ev.ArtifactCompleted):
             if _may_be_reused(event):
                 self.made.append((reuse_key(event.fp), record.seq, event.id))
-        elif isinstance(event, ev.PlanReset):
+            for output in event.outputs:
+                self.named.add(output.digest)
+            return
+        if isinstance(event, ev.PlanReset):
             gone = set(event.ids)
             self.made = [entry for entry in self.made if gone and entry[2] not in gone]
             self.withdraw = self.withdraw or not gone
@@ -121,7 +125,7 @@ class Precedents:
 
     def _may_be_made(self, key: str) -> bool:
         self._asked += 1
-        if self._keys is None and self._asked > MANY:
+        if self._keys is None and self._asked * QUERY > self._cache.size():
             self._keys = self._cache.keys()
         return self._keys is None or key in self._keys or key in self._made
 

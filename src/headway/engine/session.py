@@ -432,7 +432,8 @@ class Session:
             finally:
                 self._keep_stats(judge.observer)
             result.read = self._reader(judge.outputs)
-            result.code_unknown = [a for a in judged.out_of_sight if a in result.kept]
+            kept = set(result.kept)
+            result.code_unknown = [a for a in judged.out_of_sight if a in kept]
             if failed and writer.state is not None:
                 learned = list(lessons.lessons(folder, failed, writer.state))
                 writer.execute_all(learned, by=lessons.BY, wait=False)

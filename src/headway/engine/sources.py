@@ -66,6 +66,10 @@ class Sources:
         """Whether the plan makes this file, or changes it."""
         return path in self._made
 
+    def not_made(self, paths: Iterable[str]) -> list[str]:
+        """Those of these files that the plan neither makes nor changes."""
+        return [path for path in paths if path not in self._made]
+
     def add_made(self, paths: Iterable[str]) -> None:
         """The plan makes these, too."""
         for path in paths:

@@ -115,7 +115,7 @@ def _named(
     if before is not None:
         files, env = before.untouched | files, before.env | env
         apart |= dict.fromkeys(before.apart, "")
-    written = {path: found for path, found in files.items() if not judge.files.makes(path)}
+    written = {path: files[path] for path in judge.files.not_made(files)}
     return Named(written | files | texts, folders, absent, apart, env)
 
 
@@ -132,7 +132,10 @@ class Standing(NamedTuple):
     @property
     def untouched(self) -> dict[str, tuple[int, int, int, int]]:
         """The files that are what they were."""
-        return {path: found for path, found in self.files.items() if path not in self.changed}
+        files = dict(self.files)
+        for path in self.changed:
+            del files[path]
+        return files
 
 
 def standing(
@@ -158,12 +161,15 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     """The artifacts that look at these files, by what they were made from and left; None if a file is nobody's."""
     found: set[str] = set()
     touched = _with_folders(changed)
+    nothing_of = touched.keys().isdisjoint
     known: set[str] = set()
     by_templates: dict[tuple[str, ...], list[str]] = {}
     for artifact_id, done in state.completed.items():
-        fp = done.fp
-        hit = [path for output in done.outputs if (path := output.path.rstrip("/")) in touched]
-        if fp.sources or fp.before:
+        fp, hit = done.fp, list[str]()
+        for output in done.outputs:
+            if output.path in touched:
+                hit.append(output.path)
+        if (fp.sources or fp.before) and not (nothing_of(fp.sources) and nothing_of(fp.before)):
             hit += [path for path in (*fp.sources, *fp.before) if path in touched]
         if fp.templates:  # many artifacts have the same
             labels = tuple(fp.templates)
@@ -178,13 +184,16 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
 
 
 def _with_folders(paths: Iterable[str]) -> dict[str, set[str]]:
-    """Files, and every folder that one of them is in: a folder is touched by what is touched in it."""
+    """Files, and every folder that one of them is in: a folder is touched by what is touched in it.
+
+    As an output, a folder is written with a slash at its end.
+    """
     found: dict[str, set[str]] = {}
     for path in paths:
         place = path
         while place:
             if place not in found:
-                found[place] = set()
+                found[place] = found[f"{place}/"] = set()
             found[place].add(path)
             place = place.rpartition("/")[0].rstrip("/")
     return found
@@ -235,7 +244,8 @@ def _end(ledger: str) -> tuple[int, bytes]:
 def _variables(part: Part) -> Iterator[str]:
     yield from part.judge.state.settings.env
     for spec in part.specs:
-        yield from spec.env
+        if spec.env:
+            yield from spec.env
 
 
 def _all_is_well(judge: Judge) -> bool:
@@ -243,7 +253,7 @@ def _all_is_well(judge: Judge) -> bool:
     unsure = any(state.artifacts[a].effects for a in state.uncertain if a in state.artifacts)
     quiet = not (state.claims or state.failed or state.skipped or state.made or unsure or is_open(state))
     ended = state.run is None or state.run.status == "completed"
-    return quiet and ended and not judge.code.outdated and all(reason.fresh for reason in judge.reasons.values())
+    return quiet and ended and not judge.code.outdated and {r.code for r in judge.reasons.values()} <= {"fresh"}
 
 
 def _sources_changed(part: Part) -> bool:
@@ -277,11 +287,13 @@ def _files(parts: Iterable[Part]) -> dict[str, str] | None:
     found: dict[str, str] = {}
     for part in parts:
         judge = part.judge
+        made_from, artifacts, chains = judge.now, judge.state.artifacts, judge.shared.chains
         for artifact_id, outputs in part.left.items():
             for output in outputs:
-                if output.path and judge.shared.is_last(artifact_id, output.path):
-                    found[output.path.rstrip("/")] = output.digest
-            now, spec = judge.now.get(artifact_id), judge.state.artifacts.get(artifact_id)
+                path = output.path
+                if path and (path not in chains or judge.shared.is_last(artifact_id, path)):
+                    found[path.rstrip("/")] = output.digest
+            now, spec = made_from.get(artifact_id), artifacts.get(artifact_id)
             if now is not None and now.sources:
                 for path, digest in now.sources.items():
                     if found.setdefault(path, digest)[:LENGTH] != digest[:LENGTH]:
@@ -351,18 +363,18 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
 
 def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[int, int, int, int]]:
     """The stats of those files that nothing casts doubt on, as most are; the others have to be looked at."""
-    found: dict[str, tuple[int, int, int, int]] = {}
+    entries = observer.entries
+    known = {path: entry.stat for path in files if (entry := entries.get(path)) is not None and entry.sure()}
     folder = stamp.open_folder(observer.root)
     try:
-        for path, digest in files.items():
-            entry = observer.entries.get(path)
-            if entry is not None and entry.digest.startswith(digest) and entry.sure():
-                stat = stamp.stat_at(path, folder)
-                if stat is not None and stat == entry.stat:
-                    found[path] = stat
+        now = stamp.stats_at(known, folder)
     finally:
         os.close(folder)
-    return found
+    return {
+        path: stat
+        for (path, was), stat in zip(known.items(), now, strict=True)
+        if stat is not None and stat == was and entries[path].digest.startswith(files[path])
+    }
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:

@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,7 +53,7 @@ class Cache:
 
     def stats(self, paths: Collection[str] | None = None) -> dict[str, Entry]:
         """The stat cache: what it has of these paths, and perhaps others: where they are most of it, all is read."""
-        if paths is None or len(paths) * ROW > self._size():
+        if paths is None or len(paths) * ROW > self.size():
             rows = self._rows(f"SELECT {COLUMNS} FROM stats")
         else:
             wanted = msgspec.json.encode([path for path in paths if is_text(path)]).decode()
@@ -64,7 +65,8 @@ class Cache:
         rows = self._rows(f"SELECT {COLUMNS} FROM stats WHERE path = ?", path) if is_text(path) else []
         return next((Entry(Stat(s, m, c, i), digest, kind, at) for _, s, m, c, i, digest, kind, at in rows), None)
 
-    def _size(self) -> int:
+    def size(self) -> int:
+        """How many bytes it has; 0 where there is none."""
         try:
             return os.path.getsize(self.path)
         except OSError:
@@ -72,7 +74,8 @@ class Cache:
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
         """Add to the stat cache: in the order of its pages, so that each is touched once."""
-        rows = sorted((path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if is_text(path))
+        known = sorted([(path, entry) for path, entry in entries if path.isascii() or is_text(path)], key=itemgetter(0))
+        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in known]
         with self._writing() as db:
             if db is not None and rows:
                 db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)

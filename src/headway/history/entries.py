@@ -18,8 +18,7 @@ RECENT = 10
 
 def entry_of(goal: GoalDetail, *, gone: bool = False) -> GoalEntry:
     """The goal in the index."""
-    own = {task.id for task in goal.tasks}
-    outside = {r for task in goal.tasks for r in task.requires}.difference(own)
+    outside = set[str]().union(*[task.requires for task in goal.tasks]).difference([task.id for task in goal.tasks])
     elsewhere = {name[0] for r in outside if (name := name_elsewhere(r)) is not None}
     return GoalEntry(
         id=goal.id,
@@ -56,8 +55,8 @@ def renewed_entry(known: GoalEntry, execution: SavedExecution, size: int) -> Goa
         updated_at=state.updated_at,
         task_count=total,
         done=done,
-        artifacts=sum(len(c.outputs) for c in state.completed.values()),
-        ms=sum(c.ms for c in state.completed.values()),
+        artifacts=sum([len(c.outputs) for c in state.completed.values()]),
+        ms=sum([c.ms for c in state.completed.values()]),
         seq=execution.position.seq,
         size=size,
         detail_seq=known.detail_seq or known.seq,
@@ -72,7 +71,8 @@ def count_edges(goal: GoalDetail) -> int:
     """How many edges a goal brings."""
     total = 0
     for task in goal.tasks:
-        total += len(task.requires) + len(task.sources) + len(set(task.produces))
+        made = task.produces
+        total += len(task.requires) + len(task.sources) + (len(made) if len(made) < 2 else len(set(made)))
         if task.imports:
             total += _count_imports(task)
         if task.integrates:

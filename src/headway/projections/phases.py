@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from headway.core import events as ev
 from headway.core.fingerprint import reuse_key
@@ -20,7 +23,7 @@ from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import Disk, make_folders, write_file
+from headway.disk import LEFTOVER, LEFTOVER_AGE, ROOM, Disk, Replacing, boot_id, is_running, make_folders, write_file
 
 FORMAT = 1
 TEXTS = ".headway/texts"
@@ -32,17 +35,36 @@ UNTRIED = frozenset({"unmakeable", "gather", "unstored"})
 HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
 
+_encode = msgspec.json.Encoder().encode
 _OWNER = re.compile(rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",')
+
+
+class Tried(msgspec.Struct, gc=False):
+    """An attempt at a phase; of the newest one also what was said of it, and the attempts before it."""
+
+    artifact: str
+    iteration: int
+    status: str
+    timestamp: str
+    seq: int
+    ran: str | None
+    error: str | None
+    artifacts: dict[str, str]
+    hashes: dict[str, str]
+    prompt_hash: str | None
+    template_set: dict[str, str] | UnsetType = UNSET
+    template_hashes: dict[str, str] | UnsetType = UNSET
+    pre_state_path: str | UnsetType = UNSET
+    pre_state_hash: str | UnsetType = UNSET
+    verdict: dict[str, Any] | UnsetType | None = UNSET
+    applied: dict[str, Any] | UnsetType | None = UNSET
+    prompt_update: dict[str, Any] | UnsetType = UNSET
+    attempts: list[Tried] | UnsetType = UNSET
 
 
 def pipelines_of(state: State, unit: str) -> list[Pipeline]:
     """The pipelines that a unit goes through."""
-    found = []
-    for pipeline in state.settings.pipelines:
-        names = [phase.id for phase in pipeline.phases[:1]]
-        if any(f"{unit}/{name}" in state.artifacts for name in names):
-            found.append(pipeline)
-    return found
+    return [p for p in state.settings.pipelines if p.phases and f"{unit}/{p.phases[0].id}" in state.artifacts]
 
 
 def instances(state: State, unit: str, phase: Phase) -> list[ArtifactSpec]:
@@ -58,16 +80,17 @@ def instances(state: State, unit: str, phase: Phase) -> list[ArtifactSpec]:
 
 def unit_document(state: State, unit: str, *, seq: int = 0) -> dict[str, Any]:
     """The phase ledger of a unit: phases that were never tried are not in it."""
-    return _document(state, unit, pipelines_of(state, unit), seq)
+    found: dict[str, Any] = msgspec.to_builtins(_document(state, unit, pipelines_of(state, unit), seq))
+    return found
 
 
 def _document(state: State, unit: str, pipelines: list[Pipeline], seq: int) -> dict[str, Any]:
-    phases: dict[str, Any] = {}
-    for pipeline in pipelines:
-        for phase in pipeline.phases:
-            entry = _phase(state, pipeline, phase, unit)
-            if entry is not None:
-                phases[phase.id] = entry
+    phases = {
+        phase.id: entry
+        for pipeline in pipelines
+        for phase in pipeline.phases
+        if (entry := _phase(state, pipeline, phase, unit)) is not None
+    }
     return {
         "format": FORMAT,
         "scene_id": unit,
@@ -78,40 +101,45 @@ def _document(state: State, unit: str, pipelines: list[Pipeline], seq: int) -> d
     }
 
 
-def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> dict[str, Any] | None:
-    attempts: list[dict[str, Any]] = []
-    tried: tuple[ArtifactSpec, Completion | Failure] | None = None
-    for spec in instances(state, unit, phase):
-        names = {path: name for name, path in spec.outputs.items()}
-        attempts += [_entry(spec, names, attempt) for attempt in state.past.get(spec.id, ())]
-        newest = _newest(state, spec)
-        if newest is not None:
-            attempts.append(_entry(spec, names, newest))
-            tried = spec, newest
-    if tried is None:
+def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> Tried | None:
+    attempts: list[Tried] = []
+    spec, latest = None, None
+    for instance in instances(state, unit, phase):
+        if instance.id in state.past:
+            attempts += [_tried(instance, attempt) for attempt in state.past[instance.id]]
+        newest = last_made(state, instance.id)
+        failure = state.failed.get(instance.id) if state.failed else None
+        if failure is not None and (newest is None or failure.seq > newest.seq):
+            attempts.append(_tried(instance, failure))
+            spec, latest = instance, None
+        elif newest is not None:
+            attempts.append(_tried(instance, newest))
+            spec, latest = instance, newest
+    if spec is None:
         return None
-    spec, latest = tried
     entry = attempts.pop()
-    entry["template_set"] = spec.templates
-    if isinstance(latest, Completion):
-        entry.update(_integrity(pipeline, latest))
-    entry["verdict"] = _verdict(state, phase, unit, spec)
-    entry["applied"] = _applied(pipeline, spec, latest) if isinstance(latest, Completion) else None
-    note = state.prompts.get(spec.id)
-    if note is not None:
-        _note(note, [a for a in (*attempts, entry) if a["artifact"] == spec.id])
-    entry["attempts"] = attempts
+    entry.template_set, entry.attempts = spec.templates, attempts
+    entry.applied = None
+    if latest is not None:  # what it was made from, as far as the next attempt is held against it
+        before, entry.template_hashes = latest.fp.before, latest.fp.templates
+        if before and pipeline.state in before:
+            entry.pre_state_path, entry.pre_state_hash = pipeline.state, before[pipeline.state]
+        if spec.modifies or spec.effects:
+            entry.applied = _applied(pipeline, spec, latest)
+    entry.verdict = _verdict(state, phase, unit, spec)
+    if state.prompts and (note := state.prompts.get(spec.id)) is not None:
+        _note(note, [a for a in (*attempts, entry) if a.artifact == spec.id])
     return entry
 
 
-def _note(note: PromptNote, own: list[dict[str, Any]]) -> None:
+def _note(note: PromptNote, own: list[Tried]) -> None:
     """Why its prompt was changed: at the first attempt that was made with the new one, if there is one."""
-    after = next((number for number, a in enumerate(own) if a["seq"] > note.seq), None)
+    after = next((number for number, a in enumerate(own) if a.seq > note.seq), None)
     if after == 0:
         return
-    own[-1 if after is None else after]["prompt_update"] = {
-        "prompt_hash_prev": own[-1 if after is None else after - 1]["prompt_hash"],
-        "prompt_hash_new": None if after is None else own[after]["prompt_hash"],
+    own[-1 if after is None else after].prompt_update = {
+        "prompt_hash_prev": own[-1 if after is None else after - 1].prompt_hash,
+        "prompt_hash_new": None if after is None else own[after].prompt_hash,
         "prompt_update_reason": note.reason,
         "templates": [msgspec.to_builtins(change) for change in note.changes],
         "at": note.at,
@@ -119,56 +147,46 @@ def _note(note: PromptNote, own: list[dict[str, Any]]) -> None:
     }
 
 
-def _newest(state: State, spec: ArtifactSpec) -> Completion | Failure | None:
-    done = last_made(state, spec.id)
-    failure = state.failed.get(spec.id) if state.failed else None
-    if done is None or failure is None:
-        return done or failure
-    return failure if failure.seq > done.seq else done
-
-
-def _entry(spec: ArtifactSpec, names: dict[str, str], attempt: Attempt | Completion | Failure) -> dict[str, Any]:
-    """An attempt. `names`: what the spec calls its outputs, by path."""
-    ok, ran, error, prompt = True, "made", "", attempt.prompt
-    if isinstance(attempt, Failure):
-        ok, error, outputs = False, attempt.error, attempt.left
+def _tried(spec: ArtifactSpec, attempt: Attempt | Completion | Failure) -> Tried:
+    """An attempt at an artifact."""
+    prompt, error, has_run = attempt.prompt, "", True
+    if isinstance(attempt, Completion):
+        status, ran, outputs = "success", attempt.how, attempt.outputs
     else:
-        ran, outputs = attempt.how, attempt.outputs
-        if isinstance(attempt, Attempt):
-            ok, error = attempt.ok, attempt.error
-    code = attempt.code if isinstance(attempt, Failure) else ""
-    never_ran = not ok and (code in UNTRIED or (spec.templates and spec.has_recipe and not prompt))
-    hashes: dict[str, str] = {"prompt": prompt} if prompt else {}
+        error, code = attempt.error, ""
+        if isinstance(attempt, Failure):
+            ok, ran, outputs, code = False, "made", attempt.left, attempt.code
+        else:
+            ok, ran, outputs = attempt.ok, attempt.how, attempt.outputs
+        status = "success" if ok else "fail"
+        has_run = ok or not (code in UNTRIED or (spec.templates and spec.has_recipe and not prompt))
+    artifacts: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+    if prompt:
+        artifacts["prompt"], hashes["prompt"] = f"{TEXTS}/{prompt}", prompt
     if attempt.stdout and spec.templates:
-        hashes["response"] = attempt.stdout
-    for output in outputs:
-        if not output.path:
-            hashes.setdefault("text", output.digest)
-    artifacts = {name: f"{TEXTS}/{digest}" for name, digest in hashes.items()}
+        artifacts["response"], hashes["response"] = f"{TEXTS}/{attempt.stdout}", attempt.stdout
     for output in outputs:
         if path := output.path:
-            name = names.get(path, path)
+            name = path
+            for called, named in spec.outputs.items():
+                if named == path:
+                    name = called
             artifacts[name], hashes[name] = path, output.digest
-    return {
-        "artifact": spec.id,
-        "iteration": spec.iteration or 1,
-        "status": "success" if ok else "fail",
-        "timestamp": attempt.at,
-        "seq": attempt.seq,
-        "ran": None if never_ran else ran,
-        "error": error or None,
-        "artifacts": artifacts,
-        "hashes": hashes,
-        "prompt_hash": prompt or None,
-    }
-
-
-def _integrity(pipeline: Pipeline, done: Completion) -> dict[str, Any]:
-    """What a phase was made from, as far as the next attempt is held against it."""
-    found: dict[str, Any] = {"template_hashes": done.fp.templates}
-    if pipeline.state and pipeline.state in done.fp.before:
-        found |= {"pre_state_path": pipeline.state, "pre_state_hash": done.fp.before[pipeline.state]}
-    return found
+        elif "text" not in hashes:
+            artifacts["text"], hashes["text"] = f"{TEXTS}/{output.digest}", output.digest
+    return Tried(
+        spec.id,
+        spec.iteration or 1,
+        status,
+        attempt.at,
+        attempt.seq,
+        ran if has_run else None,
+        error or None,
+        artifacts,
+        hashes,
+        prompt or None,
+    )
 
 
 def _verdict(state: State, phase: Phase, unit: str, spec: ArtifactSpec) -> dict[str, Any] | None:
@@ -188,8 +206,6 @@ def _verdict(state: State, phase: Phase, unit: str, spec: ArtifactSpec) -> dict[
 
 def _applied(pipeline: Pipeline, spec: ArtifactSpec, done: Completion) -> dict[str, Any] | None:
     """That it changed what units hand on, and the key by which doing it twice does it once."""
-    if not spec.modifies and not spec.effects:
-        return None
     across = [path for path in spec.modifies if path == pipeline.state or path in done.fp.before]
     common = [path for path in across if path not in spec.produces and _is_common(pipeline, spec, path)]
     if not common and not spec.effects:
@@ -218,34 +234,60 @@ def touched(state: State, records: Iterable[ev.Record]) -> set[str]:
     found: set[str] = set()
     for record in records:
         event: Any = record.event
-        if isinstance(event, ev.PlanReset) and not event.ids:
-            found.update(unit for expansion in state.units.values() for unit in expansion.units)
-        ids = [getattr(event, "id", "")] if isinstance(getattr(event, "id", None), str) else []
-        ids += [*getattr(event, "ids", ()), *getattr(event, "removed", ())]
-        ids += [a for change in getattr(event, "changes", ()) for a in change.artifacts]
-        found.update(a.rpartition("/")[0] for a in ids if "/" in a)
+        naming = _naming(event.__class__)
+        if "id" in naming:
+            found.add(event.id.rpartition("/")[0])
+        if "ids" in naming:
+            found.update([a.rpartition("/")[0] for a in event.ids])
+            if isinstance(event, ev.PlanReset) and not event.ids:
+                found.update(unit for expansion in state.units.values() for unit in expansion.units)
+        if "removed" in naming:
+            found.update([a.rpartition("/")[0] for a in event.removed])
+        if "changes" in naming:
+            found.update([a.rpartition("/")[0] for change in event.changes for a in change.artifacts])
     return {unit for unit in found if unit and not unit.endswith(":*")}
 
 
-def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
+@cache
+def _naming(kind: Hashable) -> frozenset[str]:
+    """The fields by which events of a kind name artifacts."""
+    return frozenset({"id", "ids", "removed", "changes"}.intersection(getattr(kind, "__struct_fields__", ())))
+
+
+def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
     """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
     make_folders(disk, home)
     ready = {home}
-    for unit in units:
-        pipelines = pipelines_of(state, unit)
-        document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-        path = _path(home, state.plan_id, unit)
-        if document["phases"]:
-            folder = os.path.dirname(path)
-            if folder not in ready:
-                make_folders(disk, folder)
-                ready.add(folder)
-            text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-            write_file(disk, path, [text], durable=False)
-        else:
-            with suppress(FileNotFoundError):
-                os.remove(path)
-    write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
+    alone = len(units) > ROOM and _is_alone(disk, home, state.plan_id)
+    with Replacing(disk, home, f".{state.plan_id}", len(units)) as files:
+        for unit in units:
+            pipelines = pipelines_of(state, unit)
+            document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
+            path = f"{home}/{unit}.json" if alone else _path(home, state.plan_id, unit)
+            if document["phases"]:
+                folder = os.path.dirname(path)
+                if folder not in ready:
+                    make_folders(disk, folder)
+                    ready.add(folder)
+                files.put(path, msgspec.json.format(_encode(document), indent=2) + b"\n")
+            else:
+                with suppress(FileNotFoundError):
+                    os.remove(path)
+    write_file(disk, _head(home, state.plan_id), [f"{seq} {boot_id()}".encode()], durable=False)
+
+
+def _is_alone(disk: Disk, home: str, plan_id: str) -> bool:
+    """Whether there are no units of other plans. What writers left that were killed long ago is removed by the way."""
+    alone = True
+    for name in os.listdir(home):
+        if name.startswith("."):
+            left = LEFTOVER.fullmatch(name)
+            if left is not None and not is_running(int(left[2])):  # here, at least
+                with suppress(OSError):
+                    if time.time() - os.stat(f"{home}/{name}").st_mtime > LEFTOVER_AGE:
+                        disk.remove(f"{home}/{name}")
+            alone = alone and (not name.endswith(".seq") or name == f".{plan_id}.seq")
+    return alone
 
 
 def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
@@ -277,10 +319,12 @@ def _path(home: str, plan_id: str, unit: str) -> str:
 
 
 def reflected(home: str, plan_id: str) -> int | None:
-    """The newest event of a plan that the files reflect; None if nobody knows."""
+    """The newest event of a plan that the files reflect; None if nobody knows: the power may have gone before what was
+    written in an earlier boot was on the disk."""
     try:
         with open(_head(home, plan_id), encoding="ascii") as file:
-            return int(file.read())
+            seq, _, boot = file.read().partition(" ")
+        return int(seq) if boot == boot_id() else None
     except (OSError, ValueError):
         return None
 

@@ -195,7 +195,8 @@ def _artifact_line(spec: ArtifactSpec) -> bytes:
 def _completed_line(item: tuple[str, Completion]) -> bytes:
     """A completion, with RFC-040's names for what has one there."""
     artifact_id, done = item
-    rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False))
+    named = done.tier or done.ms or done.verified
+    rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False) if named else done)
     tier, verified = _encode(done.tier) if done.tier else b'""', b"true" if done.verified else b"false"
     return b'%s: {"content_hash":%s,"model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
         _encode(artifact_id),
