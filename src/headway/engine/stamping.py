@@ -165,7 +165,8 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     known: set[str] = set()
     by_templates: dict[tuple[str, ...], list[str]] = {}
     for artifact_id, done in state.completed.items():
-        fp, hit = done.fp, list[str]()
+        fp = done.fp
+        hit: list[str] = []
         for output in done.outputs:
             if output.path in touched:
                 hit.append(output.path)
