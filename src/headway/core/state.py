@@ -55,7 +55,7 @@ class Fingerprint(Value):
     templates: dict[str, str] = {}
 
 
-class Completion(Value):
+class Completion(Value, kw_only=False):
     """An artifact that was completed: when, by whom, what came out, and what it was made from."""
 
     seq: int

@@ -8,11 +8,20 @@ from hypothesis import strategies as st
 
 from headway.core import codec
 from headway.core.decide import Rejection
-from headway.core.events import GoalChanged, LedgerRotated, PlanCreated, Record, Snapshot
+from headway.core.events import (
+    ArtifactCompleted,
+    ArtifactStarted,
+    GoalChanged,
+    LedgerRotated,
+    PlanCreated,
+    Record,
+    Snapshot,
+    Start,
+)
 from headway.core.evolve import apply, evolve, fold, replay
 from headway.core.lifecycle import all_done, progress, recorded_status, statuses
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import Position, State
+from headway.core.state import Completion, Fingerprint, Output, Position, State
 from tests.unit.core.lives import Intent, Life, lived, lives
 
 
@@ -145,3 +154,48 @@ def test_a_segment_whose_predecessors_were_dropped_folds_from_its_snapshot() -> 
     )
     records = chain(CREATED, GoalChanged(goal="one"), rotated, snapshot_of(before), GoalChanged(goal="two"))
     assert fold(None, records[2:]) == fold(None, records)
+
+
+# What is kept of a single event.
+
+
+def test_all_that_is_said_of_a_completed_artifact_is_kept_under_its_name() -> None:
+    """Every field that a completion shares with the event has the event's value, and none is what it is by default."""
+    event = ArtifactCompleted(
+        id="a",
+        token=2,
+        outputs=(Output("a.txt", "d" * 64, 3),),
+        fp=Fingerprint(spec="s"),
+        how="reused",
+        ms=7,
+        verified=True,
+        tier="tier",
+        note="note",
+        wrote=("wrote",),
+        stdout="stdout",
+        stderr="stderr",
+        attempts=2,
+        integrates={"b": ("c",)},
+        by="somebody",
+        prompt="prompt",
+    )
+    records = chain(CREATED, ArtifactStarted(starts=(Start(id="a"),)), event)
+    state = fold(None, records)
+    assert state is not None
+    done = state.completed["a"]
+    shared = set(Completion.__struct_fields__) - {"seq", "at"}
+    assert shared < set(ArtifactCompleted.__struct_fields__)
+    for name in shared:
+        assert getattr(done, name) == getattr(event, name) != getattr(Completion(0, ""), name), name
+    assert (done.seq, done.at) == (3, records[-1].ts)
+
+
+def test_claims_that_began_together_have_the_leases_that_were_given_to_each() -> None:
+    """Those without one are equal; those with one have their own."""
+    both = PlanSpec(goal="g", artifacts=tuple(ArtifactSpec(id=name) for name in "abc"))
+    created = PlanCreated(format=1, plan_id="p", project_id="q", plan=both)
+    starts = (Start(id="a"), Start(id="b", lease="later", holder="h"), Start(id="c"))
+    state = fold(None, chain(created, ArtifactStarted(starts=starts, run="r")))
+    assert state is not None
+    found = {name: (claim.seq, claim.by, claim.run, claim.lease, claim.holder) for name, claim in state.claims.items()}
+    assert found == {"a": (2, "t", "r", "", ""), "b": (2, "t", "r", "later", "h"), "c": (2, "t", "r", "", "")}
