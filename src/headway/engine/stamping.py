@@ -166,10 +166,7 @@ def concerned(state: State, changed: Collection[str]) -> set[str] | None:
     by_templates: dict[tuple[str, ...], list[str]] = {}
     for artifact_id, done in state.completed.items():
         fp = done.fp
-        hit: list[str] = []
-        for output in done.outputs:
-            if output.path in touched:
-                hit.append(output.path)
+        hit = [output.path for output in done.outputs if output.path in touched]
         if (fp.sources or fp.before) and not (nothing_of(fp.sources) and nothing_of(fp.before)):
             hit += [path for path in (*fp.sources, *fp.before) if path in touched]
         if fp.templates:  # many artifacts have the same
