@@ -70,7 +70,9 @@ def stamped(*words: str) -> tuple[str, str] | None:
         os.chdir(here)
 
 
-def test_what_a_change_reaches_is_made_in_the_order_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_change_reaches_is_made_in_the_order_of_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where a stamp vouches for all else, the same files lead to the same log, whatever order sets have today."""
     names = [f"part-{number}" for number in range(12)]
     parts = {name: {"sources": ["word.txt"], "produces": name, "run": "cat word.txt > {output}"} for name in names}
