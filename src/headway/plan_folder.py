@@ -118,6 +118,8 @@ class PlanFolder:
         self._notice = notice
         self._units: set[str] = set()
         self._since = 0
+        self._midway = False
+        """Projections may show the middle of a run: whatever has happened since, they are written at its end."""
         self._watcher = watcher
 
     def ledger(self) -> FileLedger:
@@ -253,11 +255,14 @@ class PlanFolder:
         show: bool = True,
         known: SavedExecution | None = None,
         hear: Callable[[Sequence[Record]], None] | None = None,
+        cut_off: bool = False,
     ) -> Iterator[Writer]:
         """A writer; when it is let go of, projections follow as far as they are due, if they are to `show` it.
 
         `known`: the plan, if it was loaded a moment ago by whoever needs its state no more. `hear` is told of events.
+        `cut_off`: the last run ended without a word, and so without projections.
         """
+        self._midway = cut_off
         seen: set[str] = set()
 
         def note(state: State, records: Sequence[Record]) -> None:
@@ -290,7 +295,7 @@ class PlanFolder:
         self._write_phases(writer.state, writer.position.seq)
         execution = SavedExecution(writer.state, writer.position)
         important, ending = bool(seen & CHECKPOINTS) or self.files.missing(), bool(seen & ENDINGS)
-        is_due = important or self._is_due(execution, ending=ending)
+        is_due = important or (ending and self._midway) or self._is_due(execution, ending=ending)
         left = self.files.refresh(execution, ALL if important or ending else VIEWS) if is_due else []
         for name, why in left:
             self._notice(f"{name} {why}")
@@ -308,6 +313,7 @@ class PlanFolder:
                 execution = SavedExecution(state, position)
                 if self._is_due(execution):
                     self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
+                    self._midway = True
 
     def _write_phases(self, state: State, seq: int) -> None:
         """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them."""

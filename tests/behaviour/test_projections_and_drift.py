@@ -437,3 +437,27 @@ def test_a_large_projection_follows_runs_that_changed_enough_of_it(
         behind.append(newest() - written())
     assert behind[0] > 0
     assert 0 in behind
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["shown meanwhile", "killed meanwhile"])
+def test_no_large_projection_is_left_at_the_middle_of_a_run_that_has_ended(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """However little has happened since it was last written, somebody who reads it is told how the run ended."""
+    monkeypatch.setattr("headway.engine.run.SHOW_EVERY", 0)
+    monkeypatch.setattr("headway.engine.run.SHOWING", 0)
+    monkeypatch.setattr("headway.plan_folder.PlanFolder._is_due", lambda _, execution, ending=False: not ending)
+    bench.plan("first -> second -> third")
+    if killed:
+        with monkeypatch.context() as death:
+            death.setattr("headway.engine.run.Run._finish", _die)
+            with pytest.raises(KeyboardInterrupt):
+                bench.run()
+    bench.run()
+    opening = saved_execution.opening_of(bench.path(".headway/plans/plan/plan.json").read_bytes())
+    assert opening is not None
+    assert opening.position == bench.project.show("plan").position
+
+
+def _die(_: object) -> None:
+    raise KeyboardInterrupt

@@ -393,7 +393,8 @@ class Session:
             judged.judge.precedents.hear(folder.plan_id, records)
 
         known = judged.saved or judged.execution
-        with folder.writing(known=known, hear=hear) as writer, _growing(writer, known.state, call.warn):
+        writing = folder.writing(known=known, hear=hear, cut_off=judged.was_cut_off)
+        with writing as writer, _growing(writer, known.state, call.warn):
             state = writer.catch_up()
             assert state is not None, "judged a moment ago"
             as_judged = writer.position == before
