@@ -113,10 +113,11 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'headway' has no attribute {name!r}")
     from importlib import import_module
 
-    from headway.calm import paused as _paused
+    from headway.calm import paused
 
-    with _paused():  # modules stay: none of what comes with them is garbage
-        return getattr(import_module(f"headway.{home}"), name)
+    with paused():  # modules stay: none of what comes with them is garbage
+        found = globals()[name] = getattr(import_module(f"headway.{home}"), name)
+    return found
 
 
 def __dir__() -> "list[str]":

@@ -6,12 +6,10 @@ Knows file descriptors and folders; never what is written. Ledgers and blobs wri
 from __future__ import annotations
 
 import fcntl
-import itertools
 import os
 import re
 import stat
 import zlib
-from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
@@ -118,9 +116,6 @@ def sync_folders(disk: Disk, path: str, *, above: int) -> None:
 LEFTOVER = re.compile(r"(.+)\.(\d+)\.[0-9a-f]{8}\.tmp")
 """What `write_file` calls a file that is not in place yet: which it will be, and whose process writes it."""
 
-LEFTOVER_AGE = 3600.0
-"""After so many seconds nobody is at it any more, be it on another machine."""
-
 
 LONGEST_NAME = 255 - len(".4194304.01234567.tmp")
 """Of names longer than this, in bytes, no such file could be made."""
@@ -173,87 +168,6 @@ def _with_room(path: str) -> str:
     return path if len(written) <= LONGEST_NAME else f"{folder}{slash}{zlib.crc32(written):08x}"
 
 
-ROOM = 64
-"""So many files are put aside before the first of them is written into: whoever has it open has long read it."""
-
-
-class Replacing:
-    """Puts many whole files in place of those that are there: a reader sees the old one or the new one, or for a moment
-    none; never half of either, nor does a killed process leave half of one.
-
-    To make a new file for each and drop the old one by a rename is slow where it is many: some file systems flush such
-    a file at once, and give the number of one that was dropped to no other for seconds, but look at it whenever one is
-    to be had. So all but the last few go into files that were put aside a while before. Nothing is synced: what was not
-    on the disk when the power went may be half of one file and half of another.
-    """
-
-    def __init__(self, disk: Disk, folder: str, name: str, count: int) -> None:
-        """So many files are going to be put somewhere below a folder; meanwhile it holds others, by this name."""
-        self._disk = disk
-        self._left = count
-        self._aside: deque[str] = deque()
-        self._names = (f"{folder}/{name}-{i}.{os.getpid()}.{os.urandom(4).hex()}.tmp" for i in itertools.count())
-
-    def __enter__(self) -> Replacing:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for spare in self._aside:
-            with suppress(OSError):
-                self._disk.remove(spare)
-
-    def put(self, path: str, data: bytes) -> None:
-        """The next one."""
-        self._left -= 1
-        temporary = self._written(data)
-        try:
-            if self._left >= ROOM:
-                spare = next(self._names)
-                with suppress(FileNotFoundError):
-                    self._disk.replace(path, spare)
-                    self._aside.append(spare)
-            self._disk.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                self._disk.remove(temporary)
-            raise
-
-    def _written(self, data: bytes) -> str:
-        """A file with these bytes, which is in nobody's place yet."""
-        temporary, fd = "", -1
-        if len(self._aside) >= ROOM or (self._aside and self._left < ROOM):
-            temporary = self._aside.popleft()
-            fd = self._reopened(temporary)
-        if fd < 0:
-            temporary = next(self._names)
-            fd = self._disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            write_all(self._disk, fd, data, 0)
-            if os.fstat(fd).st_size > len(data):
-                self._disk.truncate(fd, len(data))
-        except BaseException:
-            with suppress(OSError):
-                self._disk.remove(temporary)
-            raise
-        finally:
-            self._disk.close(fd)
-        return temporary
-
-    def _reopened(self, spare: str) -> int:
-        """A file that was put aside, to be written into; -1 if it is no file of ours alone, and gone."""
-        fd = -1
-        with suppress(OSError):
-            fd = self._disk.open(spare, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            found = os.fstat(fd)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-                return fd
-        if fd >= 0:
-            self._disk.close(fd)
-        with suppress(OSError):
-            self._disk.remove(spare)
-        return -1
-
-
 def is_running(pid: int) -> bool:
     """Whether there is a process of this number."""
     try:
@@ -278,12 +192,3 @@ def file_kind(path: str) -> str:
     if stat.S_ISFIFO(mode):
         return "pipe"
     return "link" if stat.S_ISLNK(mode) else "special file"
-
-
-def boot_id() -> str:
-    """Which boot of this machine this is; "" where the system does not tell."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            return file.read().decode().strip()
-    except OSError:
-        return ""

@@ -533,6 +533,21 @@ def test_a_file_that_cannot_be_imported_names_a_command_that_shows_where(
     assert failed["b"].endswith("next: python -c 'import tasks' in the project root shows where")
 
 
+def test_a_file_finds_its_neighbours_whoever_runs_it(tmp_path: Path) -> None:
+    """Somebody runs the program, somebody else goes on from the command line; what it imports counts for both."""
+    shop = Workshop(tmp_path)
+    shop.file.unlink()
+    (tmp_path / "neighbour.py").write_text("WORD = 'one'\n")
+    script = "import neighbour\nfrom headway import Plan\nplan = Plan('One', id='one')\n"
+    script += "\n@plan.artifact(produces='out.txt')\ndef a():\n    return neighbour.WORD\n"
+    (tmp_path / "script.py").write_text(script + "\nif __name__ == '__main__':\n    plan.run()\n")
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True)
+    (tmp_path / "neighbour.py").write_text("WORD = 'another'\n")
+    command = [sys.executable, "-P", "-m", "headway", "run", "--project", str(tmp_path)]
+    subprocess.run(command, cwd="/", check=True)
+    assert (tmp_path / "out.txt").read_text().strip() == "another"
+
+
 @pytest.mark.parametrize("file", ["tasks.py", "src/tasks.py"])
 def test_a_file_that_is_no_python_is_told_by_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str

@@ -111,3 +111,37 @@ def test_what_a_template_sets_is_its_own(letters: Letters) -> None:
     letters.prompt("note", "{{ id }} {{ other is defined }}")
     assert letters.go().code == 0
     assert letters.read("note.txt") == "mine [0, 1]\n\nnote False\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ vars.who }}",
+        "{{ vars['who'] }}",
+        '{% if vars . who %}x{{ vars["who"] }}{% endif %}',
+        "{% include 'prompts/who.md' %}",
+    ],
+)
+def test_a_variable_that_a_template_reads_is_part_of_how_its_artifact_is_made(letters: Letters, text: str) -> None:
+    """Another value makes it again, and going back costs nothing; one that no template reads concerns nobody."""
+    letters.file.write_text(PLAN.replace("goal: g", "goal: g\nvars: {who: ann, other: x}"))
+    letters.prompt("who", "{{ vars.who }}")
+    letters.prompt("letter", f"Dear {text}")
+    assert letters.go().code == 0
+    assert letters.go("--set", "other=y", "--json").json["made"] == []
+    again = letters.go("--set", "who=bob", "--json").json
+    assert again["made"] == ["letter"]
+    assert "vars.who: ann → bob" in again["reasons"]["letter"]["text"]
+    assert letters.read("letter.txt").endswith("bob\n")
+    assert letters.go("--set", "who=ann", "--json").json["reused"] == ["letter"]
+
+
+def test_a_template_that_may_read_any_variable_reads_all(letters: Letters) -> None:
+    """Then whichever changes counts; and a template that reads others than before is a changed template."""
+    letters.file.write_text(PLAN.replace("goal: g", "goal: g\nvars: {who: ann, other: x}"))
+    letters.prompt("letter", "{% for name in vars %}{{ name }} {{ vars[name] }} {% endfor %}")
+    assert letters.go().code == 0
+    assert letters.go("--set", "other=y", "--json").json["made"] == ["letter"]
+    letters.prompt("letter", "Dear {{ vars.who }}")
+    assert letters.go("--json").json["reasons"]["letter"]["code"] == "prompt_changed"
+    assert letters.go("--set", "other=z", "--json").json["made"] == []

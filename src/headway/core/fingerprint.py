@@ -177,12 +177,13 @@ def recipe_digest(
     env: Mapping[str, str | None],
     reads_vars: bool = True,
     names_itself: bool = True,
+    prompted: Mapping[str, Any] | None = None,
 ) -> str:
     """How it is made: command or function, its code, its arguments, and the variables that it uses.
 
     Which variables a function reads cannot be told, only whether it reads any: then all of them count. `names_itself`:
     what a command is for, also which unit and round, its environment tells it; what was made before that counted lacks
-    it.
+    it. `prompted`: the variables that its templates read.
     """
     named: tuple[str, ...] = ()
     values: dict[str, Any] = {}
@@ -197,6 +198,8 @@ def recipe_digest(
         how = "gathers" if spec.gathers else "hand"
     if spec.item is not None:
         values = {"values": values, "item": spec.item}
+    if prompted:
+        values = {"values": values, "prompted": prompted}
     return _digest(_how, (spec, how, named), encode((values, env)) if values or env else b"")
 
 

@@ -154,10 +154,10 @@ def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> R
     """Spec, recipe, inputs, sources: the first that differs. `stale`: requirements whose content is not known yet."""
     if was.spec != now.spec:
         return Reason("spec_changed", "spec", was.spec, now.spec)
+    if was.templates != now.templates:  # which also say what variables count for the recipe
+        return _first_difference("prompt_changed", was.templates, now.templates)
     if was.recipe != now.recipe:
         return Reason("recipe_changed", "", was.recipe, now.recipe)
-    if was.templates != now.templates:
-        return _first_difference("prompt_changed", was.templates, now.templates)
     if stale:
         return Reason("requirement_stale", stale[0])
     if was.inputs != now.inputs:

@@ -51,6 +51,8 @@ class Digests:
 
     def recipe(self, spec: ArtifactSpec) -> str:
         """How it is made, as it is told today."""
+        if spec.templates and self._judge.state.settings.vars:  # which of them count, the templates say that stand now
+            return self._digest_recipe(spec)
         known = self._recipes.get(spec.id)
         if known is None or (known[0] is not spec and known[0] != spec):
             known = self._recipes[spec.id] = spec, self._digest_recipe(spec)
@@ -70,7 +72,9 @@ class Digests:
         try:
             code = self._code(spec) if make and not spec.version else ""
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
-            return recipe_digest(spec, settings, code=code, env=env, reads_vars=reads_vars)
+            return recipe_digest(
+                spec, settings, code=code, env=env, reads_vars=reads_vars, prompted=self._prompted(spec)
+            )
         except NotEncodable as error:
             self._judge.problems[spec.id] = UsageError(
                 f"The arguments of {spec.id} cannot be compared",
@@ -109,22 +113,33 @@ class Digests:
     def told_formerly(self, spec: ArtifactSpec, since: str = "") -> list[str]:
         """A recipe as it was told before: of a command, when it did not count what the command is for; of a function,
         when names of its own counted as those of its module, and when a plan's own file that Headway ran had a name of
-        its own.
+        its own; and of either, when variables that its templates read did not count.
         """
         settings, env = self._judge.state.settings, self._env(spec)
+        prompted = self._prompted(spec)
         if spec.run:
-            return [recipe_digest(spec, settings, code="", env=env, names_itself=False)]
+            ways = [(False, prompted), (False, None), (True, None)] if prompted else [(False, None)]
+            return [
+                recipe_digest(spec, settings, code="", env=env, names_itself=own, prompted=shown) for own, shown in ways
+            ]
         if not spec.make or spec.id in self._judge.problems:
             return []
         function = function_of(self._judge.functions, spec) if self._judge.functions else None
         told = [(spec, self._code(spec, former=True))] if not spec.version else []
         if function is not None:
             told.append(self._as_once_named(spec, function, since))
+        if prompted:
+            told.append((spec, self._code(spec) if not spec.version else ""))
         found = []
         for named, code in told:
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
             found.append(recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars))
         return found
+
+    def _prompted(self, spec: ArtifactSpec) -> dict[str, Any] | None:
+        """The variables that count because the artifact's prompt shows them."""
+        variables = self._judge.state.settings.vars
+        return self._judge.templates.variables(spec, variables) if variables and spec.templates else None
 
     def _env(self, spec: ArtifactSpec) -> dict[str, str | None]:
         """The variables of the environment that count for a recipe."""

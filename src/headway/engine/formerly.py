@@ -107,9 +107,10 @@ def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tup
 
 
 def _values(spec: ArtifactSpec, settings: Settings) -> Mapping[str, Any]:
-    if spec.run:
+    if spec.run and not spec.templates:
         return command_values(spec, settings)
     return {
+        **(command_values(spec, settings) if spec.run else {}),
         **{f"args.{name}": value for name, value in spec.args.items()},
         **{f"vars.{name}": value for name, value in settings.vars.items()},
     }

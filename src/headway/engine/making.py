@@ -110,7 +110,7 @@ class Row:
                 self._size += len(one.data)
             if self._size >= LARGE:
                 self.keep()
-        path = one.path
+        path = placed[-1].path
         if path and not outcome.checks:
             self._folder = path[: path.rfind("/", 0, -1) + 1]
 
@@ -149,6 +149,7 @@ class Row:
                 for outcome, placed in made:
                     outcome.outputs = tuple(kept[end : (end := end + len(placed))])
             except Exception:  # noqa: BLE001  # whatever it is, it is told below
+                self._folder = None  # it may be tried again, after a while
                 alone: dict[str, tuple[Outcome, list[Placed], dict[str, bytes]]] = {}
                 for outcome, placed in made:
                     alone.setdefault(outcome.id, (outcome, [], {}))[1].extend(placed)

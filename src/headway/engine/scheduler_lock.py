@@ -8,7 +8,6 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from headway import disk
 from headway.errors import TryLater
 from headway.ledger.lock import FileLock, holder
 from headway.ledger.recovery import now
@@ -16,8 +15,6 @@ from headway.ledger.recovery import now
 PATIENCE = 0.3
 SHELL = b"/bin/sh\0-e\0"
 """How the words of every command of ours begin."""
-
-boot_id = disk.boot_id
 
 
 def take(lock: FileLock, plan_id: str) -> None:
@@ -122,4 +119,13 @@ def started_at(pid: int) -> str:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[19].decode()
     except (OSError, IndexError):
+        return ""
+
+
+def boot_id() -> str:
+    """Which boot of this machine this is; "" where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().decode().strip()
+    except OSError:
         return ""

@@ -37,6 +37,8 @@ _TAGS = re.compile(
 _MARKS = re.compile(r"{[{%#]")
 """A template without them says the same to everybody."""
 
+_SHOWN = re.compile(r"{[{%].*?[%}]}", re.DOTALL)
+_VARS = re.compile(r"""(?<![\w.])vars\b(?:\s*\.\s*(\w+)|\s*\[\s*(?:'([^']+)'|"([^"]+)")\s*\])?""")
 _PLAIN = r"\"[^\"\n]+\"|'[^'\n]+'"
 _NAMES = re.compile(rf"(\[?)\s*((?:{_PLAIN})(?:\s*,\s*(?:{_PLAIN}))*)\s*,?\s*\]?\s*(ignore\s+missing|\w+|$)")
 _NAME = re.compile(_PLAIN)
@@ -102,22 +104,41 @@ def _read(path: str) -> tuple[str, str]:
         return "", f"is not UTF-8 text (byte {error.start})"
 
 
+def variables_in(texts: Iterable[str]) -> set[str] | None:
+    """The plan's variables that templates read; None if one of them reads them otherwise than by name."""
+    found: set[str] = set()
+    for text in texts:
+        for shown in _SHOWN.findall(text) if "vars" in text else ():
+            for names in _VARS.findall(shown):
+                if not any(names):
+                    return None
+                found.update(filter(None, names))
+    return found
+
+
 class _Set:
     """The templates of artifacts that have the same: their names by path, what the files were, and the same by name.
 
     What follows from that is found out once: why no prompt can be made of them, and what Jinja2 made of each: text,
-    where that is the same for everybody. `spare` are those that there need not be.
+    where that is the same for everybody. `spare` are those that there need not be; `variables` those of the plan that
+    they read, None for whichever there are.
     """
 
-    __slots__ = ("as_of", "compiled", "digests", "files", "looked", "problem", "spare")
+    __slots__ = ("as_of", "compiled", "digests", "files", "looked", "problem", "spare", "variables")
 
     def __init__(
-        self, files: dict[str, str], looked: dict[str, str], digests: dict[str, str], spare: AbstractSet[str]
+        self,
+        files: dict[str, str],
+        looked: dict[str, str],
+        digests: dict[str, str],
+        spare: AbstractSet[str],
+        variables: AbstractSet[str] | None,
     ) -> None:
         self.files = files
         self.looked = looked
         self.digests = digests
         self.spare = spare
+        self.variables = variables
         self.problem: str | None = None
         self.compiled: dict[str, Template | str] = {}
         self.as_of = -1
@@ -173,7 +194,13 @@ class Templates:
                     found[inner] = inner
                     queue.append(inner)
         digests = {label: looked[path] for path, label in sorted(found.items(), key=lambda f: f[1])}
-        return _Set(found, looked, digests, looked.keys() - needed)
+        texts = [self._text(path, digest) for path, digest in looked.items() if digest]
+        return _Set(found, looked, digests, looked.keys() - needed, variables_in(texts))
+
+    def variables(self, spec: ArtifactSpec, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The plan's variables that the artifact's prompt shows, or that decide about it, as they are known."""
+        names = self._set(spec).variables
+        return dict(known) if names is None else {name: known[name] for name in sorted(names) if name in known}
 
     def problem(self, spec: ArtifactSpec) -> str:
         """Why its prompt cannot be made, as far as the templates alone tell; or ""."""

@@ -261,7 +261,6 @@ class Outputs:
             else:
                 self._sound.add(parent)
                 return
-        parent = os.path.dirname(path.rstrip("/"))
         if not os.path.isdir(self._full(parent)):
             if file := self.in_the_way(path):
                 raise UsageError(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -23,7 +22,7 @@ from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import LEFTOVER, LEFTOVER_AGE, ROOM, Disk, Replacing, boot_id, is_running, make_folders, write_file
+from headway.disk import Disk, make_folders, write_file
 
 FORMAT = 1
 TEXTS = ".headway/texts"
@@ -249,45 +248,30 @@ def touched(state: State, records: Iterable[ev.Record]) -> set[str]:
 
 
 @cache
-def _naming(kind: Hashable) -> frozenset[str]:
+def _naming(kind: type[ev.Event]) -> frozenset[str]:
     """The fields by which events of a kind name artifacts."""
     return frozenset({"id", "ids", "removed", "changes"}.intersection(getattr(kind, "__struct_fields__", ())))
 
 
-def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
+def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
     """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
     make_folders(disk, home)
     ready = {home}
-    alone = len(units) > ROOM and _is_alone(disk, home, state.plan_id)
-    with Replacing(disk, home, f".{state.plan_id}", len(units)) as files:
-        for unit in units:
-            pipelines = pipelines_of(state, unit)
-            document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-            path = f"{home}/{unit}.json" if alone else _path(home, state.plan_id, unit)
-            if document["phases"]:
-                folder = os.path.dirname(path)
-                if folder not in ready:
-                    make_folders(disk, folder)
-                    ready.add(folder)
-                files.put(path, msgspec.json.format(_encode(document), indent=2) + b"\n")
-            else:
-                with suppress(FileNotFoundError):
-                    os.remove(path)
-    write_file(disk, _head(home, state.plan_id), [f"{seq} {boot_id()}".encode()], durable=False)
-
-
-def _is_alone(disk: Disk, home: str, plan_id: str) -> bool:
-    """Whether there are no units of other plans. What writers left that were killed long ago is removed by the way."""
-    alone = True
-    for name in os.listdir(home):
-        if name.startswith("."):
-            left = LEFTOVER.fullmatch(name)
-            if left is not None and not is_running(int(left[2])):  # here, at least
-                with suppress(OSError):
-                    if time.time() - os.stat(f"{home}/{name}").st_mtime > LEFTOVER_AGE:
-                        disk.remove(f"{home}/{name}")
-            alone = alone and (not name.endswith(".seq") or name == f".{plan_id}.seq")
-    return alone
+    for unit in units:
+        pipelines = pipelines_of(state, unit)
+        document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
+        path = _path(home, state.plan_id, unit)
+        if document["phases"]:
+            folder = os.path.dirname(path)
+            if folder not in ready:
+                make_folders(disk, folder)
+                ready.add(folder)
+            text = msgspec.json.format(_encode(document), indent=2) + b"\n"
+            write_file(disk, path, [text], durable=False)
+        else:
+            with suppress(FileNotFoundError):
+                os.remove(path)
+    write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
 
 
 def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
@@ -319,12 +303,10 @@ def _path(home: str, plan_id: str, unit: str) -> str:
 
 
 def reflected(home: str, plan_id: str) -> int | None:
-    """The newest event of a plan that the files reflect; None if nobody knows: the power may have gone before what was
-    written in an earlier boot was on the disk."""
+    """The newest event of a plan that the files reflect; None if nobody knows."""
     try:
         with open(_head(home, plan_id), encoding="ascii") as file:
-            seq, _, boot = file.read().partition(" ")
-        return int(seq) if boot == boot_id() else None
+            return int(file.read())
     except (OSError, ValueError):
         return None
 

@@ -13,10 +13,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from headway.core.state import Position
-from headway.disk import LEFTOVER, LEFTOVER_AGE, REAL, Disk, make_folders, write_file
+from headway.disk import LEFTOVER, REAL, Disk, make_folders, write_file
 from headway.projections import markdown, saved_execution
 from headway.projections.drift import WHOLE, Difference, differences, line_differences
 from headway.projections.saved_execution import OPENING_BYTES, SavedExecution
+
+LEFTOVER_AGE = 3600.0
 
 Render = Callable[[SavedExecution], bytes]
 Recall = Callable[[Position], "SavedExecution | None"]

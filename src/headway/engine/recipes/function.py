@@ -215,6 +215,9 @@ def _without_bytecode() -> Iterator[None]:
 
 
 def _load(root: str, name: str) -> Any:
+    for folder in (os.path.join(root, "src"), root):  # so that a file finds its neighbours, too, as a program does
+        if os.path.isdir(folder) and folder not in sys.path:
+            sys.path.insert(0, folder)
     if name.endswith(".py"):
         path = os.path.join(root, name)
         spec = importlib.util.spec_from_file_location(f"headway_recipe_{name[:-3].replace('/', '_')}", path)
@@ -225,9 +228,6 @@ def _load(root: str, name: str) -> Any:
         loaded.note(spec.name, path, spec)
         spec.loader.exec_module(module)
         return module
-    for folder in (os.path.join(root, "src"), root):
-        if os.path.isdir(folder) and folder not in sys.path:
-            sys.path.insert(0, folder)
     file = getattr(sys.modules.get(name), "__file__", None)
     if file and not os.path.realpath(file).startswith(os.path.realpath(root) + os.sep):
         del sys.modules[name]  # another project's module of the same name
