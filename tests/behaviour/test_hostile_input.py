@@ -94,6 +94,37 @@ def test_where_a_value_would_not_certainly_stay_text_it_is_refused(place: str) -
     assert not Path("INJECTED").exists()
 
 
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ('printf %s "$a{vars.x}"', "5g"),
+        ("printf %s $a{vars.x}", "5g"),
+        ("printf %s '$a{vars.x}'", "$ag"),
+        ('printf %s "\\$a{vars.x}"', "$ag"),
+        ('printf %s "$(printf %s $a{vars.x})"', "5g"),
+        ("printf %s `printf %s $a{vars.x}`", "5g"),
+        ('printf %s "${a}{vars.x}"', "5g"),
+        ('printf %s "$?{vars.x}"', "0g"),
+    ],
+)
+def test_a_value_is_no_part_of_the_name_of_a_variable_before_it(place: str, told: str) -> None:
+    """What the shell knows of such a name is nothing, and nothing is what it would put there."""
+    plan = Plan("Glue", id="glue", vars={"x": "g"})
+    plan.add("a", run=f"a=5; true; {place}")
+    assert plan.run()["a"].text() == told
+
+
+def test_where_a_variable_and_a_value_cannot_be_told_apart_braces_are_asked_for() -> None:
+    """In a here-document nothing can stand between them; with braces it is said where the name ends."""
+    plan = Plan("Glue", id="glue", vars={"x": "g"})
+    plan.add("a", run="a=5; cat <<END\n$a{vars.x}\nEND")
+    with pytest.raises(RunFailed, match="put the variable into braces"):
+        plan.run()
+    plan = Plan("Glue", id="glue", vars={"x": "g"})
+    plan.add("a", run="a=5; cat <<END\n${a}{vars.x}\nEND")
+    assert plan.run()["a"].text() == "5g\n"
+
+
 def test_a_number_can_be_counted_with() -> None:
     """As it is no text there, and nothing that a shell would do."""
     plan = Plan("Count", id="count", vars={"x": "41"})

@@ -14,6 +14,7 @@ import pytest
 from headway.engine.result import Decision, Pause, RunResult
 from headway.surfaces.cli.github import summary
 from headway.surfaces.cli.receipt import closing, receipt
+from tests.workshop import Workshop
 
 HEADWAY = str(Path(sys.executable).with_name("headway"))
 
@@ -184,3 +185,20 @@ def test_what_was_saved_is_what_it_took(tmp_path: Path) -> None:
         assert re.search(r"; [1-9]\d*\.\d s of work saved\.", line)
     (tmp_path / "a.txt").unlink()
     assert re.search(r"1 restored in .*; [1-9]\d*\.\d s of work saved\.", last_line())
+
+
+def test_an_answer_is_about_no_more_than_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever runs a part of a plan decides about the edits in that part: others were not even looked at for them."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  'a one': {produces: a.txt, run: 'echo a > {output}'}\n  b: {produces: b.txt, run: 'echo b > {output}'}\n"
+    )
+    assert shop.run(capsys, "run").code == 0
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(f"my {name}\n")
+    out = shop.run(capsys, "run", "a one").out
+    assert "Decide: headway run 'a one' --accept-edits" in out
+    assert "or  headway run 'a one' --discard-edits" in out
+    assert shop.run(capsys, "run", "a one", "--accept-edits").code == 0
+    assert "b was edited" in shop.run(capsys, "run").out

@@ -81,6 +81,8 @@ class RunResult(msgspec.Struct, kw_only=True):
 
     plan_id: str
     run_id: str = ""
+    targets: tuple[str, ...] = ()
+    """The part of the plan that was asked for, as somebody typed it."""
     made: list[str] = []
     kept: list[str] = []
     restored: list[str] = []

@@ -196,7 +196,7 @@ class Session:
         reason = call.explain(changes) if can_agree else None
         if reason:
             return call._replace(options=msgspec.structs.replace(call.options, prompt_change=reason)), None
-        result = RunResult(plan_id=judged.execution.plan_id, root=self.root)
+        result = RunResult(plan_id=judged.execution.plan_id, root=self.root, targets=call.options.targets)
         for change in changes:
             if reason is None:  # otherwise they were shown a moment ago
                 result.prompts.append(change)
@@ -369,7 +369,7 @@ class Session:
         making = [a for a in stale if state.artifacts[a].has_recipe]
         question = ask_first(state, making, self._costs(state, making))
         if question is not None and not call.options.yes and not (call.agree is not None and call.agree(question)):
-            result = RunResult(plan_id=state.plan_id, root=self.root)
+            result = RunResult(plan_id=state.plan_id, root=self.root, targets=call.options.targets)
             result.kept = [a for a in judged.reasons if a in judged.selected and judged.reasons[a].fresh]
             result.reasons = {a: judged.reasons[a] for a in stale}
             result.decisions = [Decision(question.code, making, ["--yes"])]

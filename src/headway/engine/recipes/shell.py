@@ -23,6 +23,9 @@ _CASE = re.compile(r"(case|esac)(?![^\s;&|()`<>])")
 _ALIKE = re.compile(r"'[^'\"}`$\\\n]*'")
 """Within `${…}` in double quotes: whether these quote or are themselves, what is behind them is the same."""
 
+_VARIABLE = re.compile(r"(?<!\\)(?:\\\\)*\$[A-Za-z_]\w*$")
+"""A variable of the shell, whose name goes on in whatever is written behind it."""
+
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
 _OPEN = frozenset({"'", '"', "`", "${", "$'"})
 """What a command cannot end in: then it was misread, or is none."""
@@ -51,6 +54,7 @@ Place = tuple[Frame, ...]
 
 _CODE = Frame("")
 _ESCAPED = Frame("\\")
+_GLUED = Frame("$")
 _LOST = Frame("", unclear=True)
 
 
@@ -60,13 +64,20 @@ def places(command: str, values: Iterable[tuple[int, int]]) -> dict[int, Place]:
     for start, end in values:
         while at < start:
             at = reading.step(at)
-        escaped = (_ESCAPED,) if reading.escaped == start else ()
-        found[start], at = (*reading.stack, *escaped), end
+        after = (_ESCAPED,) if reading.escaped == start else ()
+        if _is_replaced(reading.stack[-1]) and _VARIABLE.search(command, max(start - 200, 0), start):
+            after = (_GLUED,)
+        found[start], at = (*reading.stack, *after), end
     while at < len(command):
         at = reading.step(at)
     if any(frame.kind in _OPEN for frame in reading.stack):
         return {start: (_LOST, *place) for start, place in found.items()}
     return found
+
+
+def _is_replaced(frame: Frame) -> bool:
+    """Whether the shell puts values of its variables there."""
+    return frame.is_code or frame.kind in ('"', "${", "<<")
 
 
 class _Reading:
@@ -185,6 +196,16 @@ def quoted(text: str, place: Place, name: str = "a value") -> str:
             hint=f'put it into a variable first, v={name}, and write "$v" there',
             code="command.place",
         )
+    if top is _GLUED:
+        place, top = place[:-1], place[-2]
+        if re.match(r"\w", text, re.ASCII) and not top.is_code and top.kind != '"':
+            raise UsageError(
+                f"Where {name} stands in the command, the shell would take it for a part of the variable before it",
+                hint="put the variable into braces: ${…}",
+                code="command.place",
+            )
+        between = "''" if top.is_code else '""'  # where its name ends
+        return between + quoted(text, place, name) if re.match(r"\w", text, re.ASCII) else quoted(text, place, name)
     if top is _ESCAPED:
         return "\n" + quoted(text, place[:-1], name)  # a backslash at the end of a line is nothing
     if top.kind == "'":

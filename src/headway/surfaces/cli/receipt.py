@@ -114,7 +114,7 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     for changed in result.prompts:
         yield "yellow", f"{changed.text}."
     for decision in result.decisions:
-        yield "yellow", question(decision, where)
+        yield "yellow", question(decision, where, result.targets)
     for artifact_id, path in _few(result.moved.items()):
         yield "yellow", f"{artifact_id}: {path} changed while it was being made. Next: headway run{where}"
     for kept in _few(result.preserved):
@@ -148,11 +148,12 @@ def out_of_sight(ids: Sequence[str]) -> str:
     return f"{names(ids)}: {whose} in a Python program or session; only a run there sees whether it has changed"
 
 
-def question(decision: Decision, where: str = "") -> str:
-    """Something that only the user can decide, and what decides it."""
+def question(decision: Decision, where: str = "", targets: Sequence[str] = ()) -> str:
+    """Something that only the user can decide, and what decides it: of no more than was asked for."""
     one = len(decision.artifacts) == 1
     what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
-    ways = [about(f"headway run {flag}" if flag.startswith("-") else flag, where) for flag in decision.flags]
+    run = " ".join(("headway run", *map(as_word, targets)))
+    ways = [about(f"{run} {flag}" if flag.startswith("-") else flag, where) for flag in decision.flags]
     ways += ["change it back"] if decision.code == "prompt_changed" else []
     left = "It was not touched" if one else "They were not touched"
     return f"{names(decision.artifacts)} {what}. {left}. Decide: {'  or  '.join(ways)}"

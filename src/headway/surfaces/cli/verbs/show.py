@@ -64,7 +64,9 @@ def _bytes(found: Shown, name: str) -> bytes:
             f"The {name} of {found.attempt.artifact} cannot be shown",
             facts={"path": piece.path, "reason": piece.what},
             hint=f"headway restore {as_word(found.attempt.artifact)} --at {found.attempt.seq} "
-            "brings it back, if it is stored",
+            "brings it back, if it is stored"
+            if name == "output"
+            else f"headway show {as_word(found.attempt.artifact)} lists the attempts",
             code="show.bytes",
         )
     return piece.data
