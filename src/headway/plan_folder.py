@@ -303,6 +303,26 @@ class PlanFolder:
             self._watcher.projected(execution)
         return left
 
+    def catch_up(self, execution: SavedExecution) -> None:
+        """Write what a run that was killed at its very end had no time to, for one that has nothing else to do.
+
+        Not while somebody else is at it, who will write it all.
+        """
+        seq = execution.position.seq
+        named = dict(self.files.witnesses()).get(VIEWS[0].name)
+        is_behind = named is not None and named.seq < seq and self._is_due(execution, ending=True)
+        lacks_phases = bool(execution.state.units) and (phases.reflected(self._phases, self.plan_id) or 0) < seq
+        lock = self.run_lock()
+        if not (is_behind or lacks_phases) or not lock.acquire(wait=0):
+            return
+        try:
+            self._since = seq + 1
+            self._write_phases(execution.state, seq)
+            if is_behind:
+                self.files.refresh(execution, ALL)
+        finally:
+            lock.release()
+
     def show(self, writer: Writer) -> None:
         """In the middle of a run: a large plan is projected only when enough has happened to pay for it."""
         writer.sync()

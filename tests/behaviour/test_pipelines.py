@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import tarfile
 from functools import partial
 from pathlib import Path
@@ -276,6 +277,28 @@ def test_phase_ledgers_of_a_run_that_was_killed_are_caught_up_with(book: Book) -
     head.write_text("3")
     book.go("s2", "--rerun-from", "apply")
     assert book.json(".headway/phases/s1.json")["phases"]["apply"]["status"] == "success"
+
+
+def test_projections_of_a_run_that_was_killed_at_its_very_end_are_written_by_one_that_has_nothing_to_do(
+    book: Book,
+) -> None:
+    """Its last event is on disk, and so there is no other reason to write them; twice it is not done."""
+    book.go()
+    home = book.root / ".headway"
+    ledger, plan = home / "phases/s1.json", home / "plans/book/plan.json"
+    was = ledger.read_bytes(), plan.read_bytes()
+    book.go("--rerun-all")
+    now = ledger.read_bytes(), plan.read_bytes()
+    for path, data in zip((ledger, plan), was, strict=True):
+        path.write_bytes(data)
+    (home / "phases/.book.seq").write_text(str(json.loads(was[0])["seq"]))
+    shutil.rmtree(home / "stamps")
+    assert book.go()["made"] == []
+    assert (ledger.read_bytes(), plan.read_bytes()) == now
+    shutil.rmtree(home / "stamps")
+    stood = plan.stat()
+    assert book.go()["made"] == []
+    assert plan.stat() == stood
 
 
 def test_units_come_from_an_artifact_and_the_expansion_is_an_event(book: Book) -> None:

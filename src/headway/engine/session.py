@@ -536,6 +536,7 @@ class Session:
         if gone:
             result.gone, result.left = [*gone], left_by_units(judged.execution.state, self.root)
         self._keep_stats(judged.judge.observer)
+        folder.catch_up(judged.execution)
         if len(judged.selected) == len(artifacts):
             self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)

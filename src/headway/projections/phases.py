@@ -23,6 +23,7 @@ from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
 from headway.disk import Disk, make_folders, write_file
+from headway.ledger.lock import FileLock
 
 FORMAT = 1
 TEXTS = ".headway/texts"
@@ -30,6 +31,9 @@ TEXTS = ".headway/texts"
 
 UNTRIED = frozenset({"unmakeable", "gather", "unstored"})
 """Failures of what could not even be tried. So is one without the prompt that comes first."""
+
+PATIENCE = 30.0
+"""So many seconds are waited for others who write theirs."""
 
 HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
@@ -256,6 +260,15 @@ def _naming(kind: type[ev.Event]) -> frozenset[str]:
 def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
     """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
     make_folders(disk, home)
+    lock = FileLock(os.path.join(home, ".lock"))  # other plans may have units of the same names
+    lock.acquire(wait=PATIENCE)
+    try:
+        _write(disk, home, state, units, seq)
+    finally:
+        lock.release()
+
+
+def _write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
     ready = {home}
     for unit in units:
         pipelines = pipelines_of(state, unit)
