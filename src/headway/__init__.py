@@ -113,9 +113,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'headway' has no attribute {name!r}")
     from importlib import import_module
 
-    from headway.calm import paused
+    from headway.calm import paused as _paused  # the underscore: it is none of what this module offers
 
-    with paused():  # modules stay: none of what comes with them is garbage
+    with _paused():  # modules stay: none of what comes with them is garbage
         found = globals()[name] = getattr(import_module(f"headway.{home}"), name)
     return found
 

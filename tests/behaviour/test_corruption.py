@@ -608,6 +608,7 @@ def test_a_long_line_that_verifies_counts(ruin: Ruin, monkeypatch: pytest.Monkey
     expected = load(ruin.folder)
     for long, chunk in ((10, 7), (400, 100), (400, 1 << 20)):
         monkeypatch.setattr(scan, "LONG", long)
+        monkeypatch.setattr(scan, "HUGE", 2 * long)
         monkeypatch.setattr(scan, "CHUNK", chunk)
         assert load(ruin.folder) == expected
         assert ruin.findings() == []

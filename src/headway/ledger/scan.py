@@ -19,7 +19,10 @@ NEAR = 1 << 16
 """So much is read at a time by whoever needs but a line of it."""
 
 LONG = 1 << 20
-"""A longer line enters memory only after its hash was found to be right, piece by piece."""
+"""A longer line enters memory only if it ends as a line must."""
+
+HUGE = 64 << 20
+"""And one longer than this only after its hash was found to be right, piece by piece."""
 
 START = Position(0, codec.START)
 SETTLING = frozenset({LedgerRecovered.type, PlanRebuilt.type})
@@ -110,7 +113,9 @@ def lines(fd: int, start: int, stop: int, *, near: bool = False) -> Iterator[Lin
 
 def _long_line(fd: int, start: int, end: int) -> Line:
     """A long line; without its bytes if it does not verify. What is handed on is what was hashed."""
-    if codec.claim(os.pread(fd, codec.SEAL_LENGTH, end - 1 - codec.SEAL_LENGTH)) is None:
+    seal_at = end - 1 - codec.SEAL_LENGTH
+    claimed = codec.claim(os.pread(fd, codec.SEAL_LENGTH, seal_at))
+    if claimed is None or (end - start > HUGE and digest_range(fd, start, seal_at) != claimed):
         return Line(start, b"", end)
     data = os.pread(fd, end - 1 - start, start)  # of two gigabytes and more, the system gives less at a time
     if len(data) < end - 1 - start:

@@ -43,7 +43,7 @@ def test_many_are_written_as_few_are(tmp_path: Path) -> None:
     for unit in UNITS:
         phases.write(REAL, str(tmp_path / "few"), _state(seq=3), [unit], 3)
     assert _files(tmp_path / "many") == _files(tmp_path / "few")
-    assert len(list((tmp_path / "many").iterdir())) == MANY + 1
+    assert {path.name for path in (tmp_path / "many").iterdir() if path.name.startswith(".")} == {".lock", ".book.seq"}
     text = (tmp_path / "many/u007.json").read_text()
     assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
