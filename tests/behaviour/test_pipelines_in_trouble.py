@@ -7,6 +7,7 @@ import shlex
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,18 @@ pipelines:
 """
 
 
+HANDED_ON = """\
+id: p
+goal: g
+pipelines:
+  scene:
+    units: [s1, s2]
+    state: state.txt
+    phases:
+      write: {run: 'cat {prompt} > {outputs.prose}', templates: prompts/write.md, outputs: {prose: 'work/{unit}.md'}}
+      apply: {run: 'cat {inputs.write} >> {state}', outputs: {state: state.txt}}
+"""
+
 OUTLINE = """\
 artifacts:
   outline: {produces: outline.json, run: "echo 'not json' > {output}"}
@@ -42,6 +55,12 @@ def add_task(book: Book, before: str, text: str) -> None:
     tasks = book.read("tasks.py")
     assert before in tasks
     (book.root / "tasks.py").write_text(tasks.replace(before, text))
+
+
+def prompt_changes(book: Book) -> list[dict[str, Any]]:
+    """All changes of prompts that were permitted, with what they were permitted for."""
+    events = book.do("log", "--json").json["events"]
+    return [change for e in events if e["type"] == "recipe_changed" for change in e["data"]["changes"]]
 
 
 def test_a_state_that_another_process_changes_while_a_phase_reads_it_leaves_that_phase_stale(book: Book) -> None:
@@ -179,6 +198,73 @@ def test_trying_a_prompt_on_3_of_60_units_and_going_back_makes_nothing(book: Boo
     assert (back["made"], sorted(back["reused"])) == ([], ["s00/write", "s01/write", "s02/write"])
     assert book.calls() == []
     assert {name: book.read(f"work/{name}/prose.md") for name in names[:59]} == old
+
+
+def test_with_a_state_handed_on_a_prompt_is_tried_on_the_units_asked_for_alone(book: Book) -> None:
+    """The units before them stand as they were made, and so does the state that they hand on; going back is free."""
+    names = [f"s{n}" for n in range(1, 61)]
+    book.edit("max: 50", "max: 60")
+    book.outline(len(names))
+    book.stop_at("s59/write")
+    book.go()
+    book.stop_at("")
+    tried = [book.json(f".headway/phases/{name}.json")["phases"] for name in names[29:32]]
+    files = [path for path in sorted((book.root / "work").rglob("*")) if path.is_file()]
+    old = {path: path.read_bytes() for path in (*files, book.root / "state.json")}
+    book.calls()
+    book.prompt("write", "write anew {{ unit }}")
+    asked = book.go("s30", "s31", "s32")["decisions"]
+    assert [question["artifacts"] for question in asked] == [["s30/write", "s31/write", "s32/write"]]
+    ran = book.go("s30", "s31", "s32", "--prompt-change", "a try")
+    assert ran["status"] == "completed"
+    assert {a.partition("/")[0] for a in (*ran["made"], *book.calls())} == {"s30", "s31", "s32"}
+    assert ran["undecided"] == [f"{name}/write" for name in names[:29]]
+    assert "anew" in book.read("work/s31/prose.md")
+    assert [change["artifacts"] for change in prompt_changes(book)] == [["s30/write", "s31/write", "s32/write"]]
+    first = book.json(".headway/phases/s30.json")["phases"]["continuity_pack"]
+    assert first["pre_state_hash"] == tried[0]["continuity_pack"]["pre_state_hash"]
+    assert book.go()["decisions"][0]["artifacts"] == [f"{n}/write" for n in names[:58] if n not in names[29:32]]
+    book.prompt("write", "write {{ unit }}")
+    back = book.go(*names[:58])
+    assert (back["made"], book.calls()) == ([], [])
+    assert {path: path.read_bytes() for path in old} == old
+
+
+def test_units_before_the_targets_are_made_where_more_than_their_prompt_is_missing(book: Book) -> None:
+    """What was never made, and what failed with the new prompt, has no bytes to stand with."""
+    book.stop_at("s1/apply")
+    book.go()
+    book.stop_at("")
+    book.calls()
+    book.prompt("write", "write anew {{ unit }}")
+    ran = book.go("s2")
+    assert (ran["status"], ran["undecided"]) == ("completed", ["s1/write"])
+    assert [a for a in book.calls() if a.startswith("s1/")] == ["s1/apply"]
+    assert "anew" not in book.read("work/s1/prose.md")
+    assert "anew" in book.read("work/s2/prose.md")
+    assert "s1/write stands as it was made with the prompt before; headway run" in book.do("run", "s2").out
+
+
+def test_what_is_asked_for_by_until_or_by_what_requires_all_units_is_made_with_the_new_prompt(book: Book) -> None:
+    """Only a state that is handed on leaves units as they are."""
+    book.go()
+    for words, units in ((("--until", "s2/apply"), {"s1", "s2"}), (("book",), {"s1", "s2"}), (("s2",), {"s2"})):
+        book.calls()
+        book.prompt("write", f"write {{{{ unit }}}} for {words}")
+        book.go(*words)
+        assert {a.partition("/")[0] for a in book.calls() if a.endswith("/write")} == units
+
+
+def test_a_run_of_the_last_unit_leaves_nothing_that_says_all_were_up_to_date(book: Book) -> None:
+    """It is about every artifact of the plan, and those before it are undecided."""
+    book.file.write_text(HANDED_ON)
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    for _ in range(2):
+        book.go("s2")
+        assert book.do("status", "--check").code == 1
+    assert book.read("state.txt") == "write s1\nwrite anew s2\n"
+    assert book.go()["made"] == ["s1/write", "s1/apply", "s2/apply"]
 
 
 def test_rerun_from_a_phase_of_several_pipelines_has_to_say_which(book: Book) -> None:

@@ -69,6 +69,10 @@ class Judge:
         self.forced = set(forced)
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
+        self.before: Collection[str] = ()
+        """What belongs to units before those that are wanted: only the state that they hand on is."""
+        self.undecided: set[str] = set()
+        """Of these, what stands as it was made although its prompt has changed."""
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
@@ -239,7 +243,10 @@ class Judge:
         else:
             done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            if done is not None:
+            if done is not None and artifact_id in self.before and self._stays_undecided(spec, done):
+                disk = self._outputs(spec, done)
+                reason = find_edit(disk) or compare_outputs(disk)
+            elif done is not None:
                 reason = self._made(spec, done)
             else:
                 reason = UNTOUCHED if self._is_untouched(spec) else self._unmade(spec)
@@ -247,6 +254,19 @@ class Judge:
             reason = self.aside.get(artifact_id, reason)
         self.reasons[artifact_id] = reason
         return reason
+
+    def _stays_undecided(self, spec: ArtifactSpec, done: Completion) -> bool:
+        """Whether its prompt has changed, and nothing else has begun to make it with the new one."""
+        if self.is_forced(spec.id) or spec.id in self.state.failed:
+            return False
+        if done.fp.templates == (self.templates.digests(spec) if spec.templates else {}):
+            return False
+        self.undecided.add(spec.id)
+        return True
+
+    def in_order(self, ids: Collection[str]) -> list[str]:
+        """These in the order in which they were judged."""
+        return [a for a in self.order if a in ids] if ids else []
 
     def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
         """What the artifact reads is looked at once more, if nobody has in this moment."""

@@ -96,6 +96,8 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
     question: Question | None = None
     decide: Decision | None = None
     """What a run would be refused for before it makes anything, and what decides it."""
+    undecided: tuple[str, ...] = ()
+    """What is kept with the prompt that it was made with: its unit only hands on its state to the targets."""
     warning: str = ""
     known: tuple[dict[str, Any], ...] = ()
     """What is known from before that bears on the goal: kind, text and source of each line."""
@@ -196,6 +198,7 @@ class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
             "store_up_to": self.limit,
             "question": self.question._asdict() if self.question else None,
             "decide": self.decide._asdict() if self.decide else None,
+            "undecided": list(self.undecided),
             "warning": self.warning,
         }
 
@@ -248,6 +251,7 @@ def foresee(
         ],
         limit=judged.judge.outputs.largest,
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),
+        undecided=tuple(judged.judge.in_order(judged.judge.undecided)),
         warning=warn_of_age(state, now) if items else "",
         coming=coming(state, judged.reasons, judged.selected, items),
         stuck=_stuck(ordered, waves, items),

@@ -111,10 +111,15 @@ def permitted(judge: Judge, selected: Collection[str]) -> list[PromptChange]:
 
 
 def changed(judge: Judge, selected: Collection[str]) -> list[str]:
-    """Completed artifacts whose templates are not what they were, in order; without those that are made anew anyway."""
+    """Completed artifacts whose templates are not what they were, in order.
+
+    Without those that are made anew anyway, and those of units that nobody asked for.
+    """
     found = []
     for artifact_id, spec in judge.state.artifacts.items():
-        if spec.templates and artifact_id in selected and not judge.is_forced(artifact_id):
+        if artifact_id in judge.undecided or judge.is_forced(artifact_id):
+            continue
+        if spec.templates and artifact_id in selected:
             done = judge.known(artifact_id)
             if done is not None and done.fp.templates != judge.prompt(artifact_id):
                 found.append(artifact_id)

@@ -109,6 +109,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     """Files of units that are gone: they are there, and nothing in the plan makes them."""
     prompts: list[Any] = []
     """Changed templates that are to be decided about."""
+    undecided: list[str] = []
+    """What was kept with the prompt that it was made with: its unit only hands on its state to the targets."""
     duration_ms: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -231,6 +233,7 @@ class RunResult(msgspec.Struct, kw_only=True):
             "removed": self.gone,
             "left": self.left,
             "prompts": [question.to_dict() for question in self.prompts],
+            "undecided": self.undecided,
             "duration_ms": self.duration_ms,
             "tokens": self.tokens,
             "cost_usd": self.cost_usd,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import msgspec
 
 from headway.core.graph import ArtifactGraph
 from headway.core.ids import as_word
@@ -31,6 +33,19 @@ def selected_by(state: State, options: Options, shared: Shared | None = None) ->
     while more := {other for a in found for other in (*chains.after(a), *_decided_by(graph[a]))} - found:
         found |= set(graph.below(more))
     return found
+
+
+def only_before(state: State, options: Options, selected: Collection[str]) -> set[str]:
+    """Of these, those of units that no target names or requires: all that is wanted of them is the state that they
+    hand on."""
+    if not options.targets or not state.units:
+        return set()
+    specs = state.artifacts
+    asked = set(ArtifactGraph.over(specs).below(_named(state, options.targets)))
+    if options.until:
+        asked |= selected_by(state, msgspec.structs.replace(options, targets=()))
+    units = {(specs[a].pipeline, specs[a].unit) for a in asked}
+    return {a for a in selected if specs[a].unit and (specs[a].pipeline, specs[a].unit) not in units}
 
 
 def _decided_by(spec: ArtifactSpec) -> tuple[str, ...]:
@@ -61,7 +76,7 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     What names several, as a pattern does, means those that the run is about; what names one is not passed over.
     """
     if options.rerun_all:
-        return set(selected)
+        return selected - only_before(state, options, selected)
     named = {word: set(_with_rounds(state, resolve(state, [word]))) & selected for word in options.rerun}
     forced = set().union(*named.values())
     if beside := [word for word, found in named.items() if not found and (word in state.artifacts or not forced)]:

@@ -34,7 +34,7 @@ from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
-from headway.engine.selecting import forced_by, resolve, selected_by
+from headway.engine.selecting import forced_by, only_before, resolve, selected_by
 from headway.engine.templates import refuse_without_jinja
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.cache import Cache
@@ -254,7 +254,7 @@ class Session:
         elsewhere = Elsewhere(self.store, judge_of, neighbour_of)
         outputs.borrowed = elsewhere.texts
         judge = judge_of(execution.state, functions)
-        selected = selected_by(execution.state, options, judge.shared)
+        selected = self._select(judge, execution.state, options)
         judge.forced = forced_by(execution.state, options, selected)
         if standing is None or concerned is None:
             judge.all(just)
@@ -264,6 +264,13 @@ class Session:
             if not writable:  # whoever shows it shows it in the plan's order
                 judge.reasons = {a: judge.reasons[a] for a in judge.shared.order()}
         return Judged(execution, judge, selected)
+
+    def _select(self, judge: Judge, state: State, options: Options) -> set[str]:
+        """What a run is about; of whom it only wants what they hand on, its judge is told."""
+        selected = selected_by(state, options, judge.shared)
+        judge.before = only_before(state, options, selected)
+        judge.undecided.intersection_update(judge.before)
+        return selected
 
     def _standing(
         self, execution: SavedExecution, options: Options, functions: Mapping[str, Function] | None
@@ -443,7 +450,7 @@ class Session:
             if state.settings.notify:
                 result.ended = writer.state
         judge.precedents.settle()
-        if result.ok and judged.selected == set(state.artifacts) and not result.beyond:
+        if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.undecided:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError, OSError):  # a convenience: others at work, damage or a full disk put it off
@@ -473,7 +480,7 @@ class Session:
             selected=judged.selected,
             reporter=call.reporter,
             function=call.load or loader(self.root, call.functions),
-            select=lambda state: selected_by(state, call.options),
+            select=lambda state: self._select(judged.judge, state, call.options),
             loop=call.loop,
             stop=call.stop,
             show=show,
@@ -533,11 +540,12 @@ class Session:
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         result.code_unknown = judged.out_of_sight
+        result.undecided = judged.judge.in_order(judged.judge.undecided)
         if gone:
             result.gone, result.left = [*gone], left_by_units(judged.execution.state, self.root)
         self._keep_stats(judged.judge.observer)
         folder.catch_up(judged.execution)
-        if len(judged.selected) == len(artifacts):
+        if len(judged.selected) == len(artifacts) and not judged.judge.undecided:
             self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)
         reporter.ended(result)

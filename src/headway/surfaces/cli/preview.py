@@ -12,6 +12,7 @@ from headway.engine.estimates import Estimate, Span
 from headway.engine.formerly import words
 from headway.engine.preview import Item, PlanPreview, Total
 from headway.projections.story import count, seconds
+from headway.surfaces.cli.receipt import still_undecided
 from headway.surfaces.cli.screen import Screen
 
 FEW = 20
@@ -65,6 +66,7 @@ def show_estimates(preview: PlanPreview, screen: Screen) -> None:
     screen.say(screen.style("Estimates", "bold"))
     rows = {
         "Artifacts": _artifacts(preview),
+        "Undecided": still_undecided(preview.undecided) if preview.undecided else "",
         "May come": may_come(preview.coming),
         "Waves": f"{waves}, {preview.parallelization_factor:.1f}x parallel" if waves else "",
         "Tiers": ", ".join(f"{number} {tier}" for tier, number in mix.items() if number),
@@ -74,7 +76,7 @@ def show_estimates(preview: PlanPreview, screen: Screen) -> None:
         "Savings": _savings(preview),
     }
     if not makes:
-        rows = {name: rows[name] for name in ("Artifacts", "May come", "Savings")}
+        rows = {name: rows[name] for name in ("Artifacts", "Undecided", "May come", "Savings")}
     for name, text in rows.items():
         if text:
             screen.say(f"  {name:<10} {text}")
@@ -187,7 +189,8 @@ def _analysed(preview: PlanPreview, width: int) -> Iterator[tuple[str, str]]:
         item = preview.items.get(artifact_id)
         if item is None:
             hash_ = preview.hashes.get(artifact_id, "")
-            yield "✓", f"{artifact_id:<{width}}  unchanged" + (f" (hash: {hash_})" if hash_ else "")
+            word = "undecided" if artifact_id in preview.undecided else "unchanged"
+            yield "✓", f"{artifact_id:<{width}}  {word}" + (f" (hash: {hash_})" if hash_ else "")
         else:
             yield "⚡", f"{artifact_id:<{width}}  {_cause(item.reason)}"
 

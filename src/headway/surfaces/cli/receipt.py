@@ -136,10 +136,19 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     if result.left:
         list_them = f"headway gc --outputs --dry-run{where}"
         yield "", f"Units that are gone leave their files: {names(result.left)}. {list_them} lists those that can go"
+    if result.undecided:
+        them = "it" if len(result.undecided) == 1 else "them"
+        yield "", f"{still_undecided(result.undecided)}; headway run{where} makes {them} with the new one"
     if result.code_unknown:
         yield "", out_of_sight(result.code_unknown)
     if result.unstable:
         yield "", f"Not the same twice, though nothing they read changed: {names(result.unstable)}"
+
+
+def still_undecided(ids: Sequence[str]) -> str:
+    """What is said of artifacts of units before the targets, whose prompt has changed."""
+    stand = "stands as it was" if len(ids) == 1 else "stand as they were"
+    return f"{names(ids)} {stand} made with the prompt before"
 
 
 def out_of_sight(ids: Sequence[str]) -> str:
