@@ -230,7 +230,7 @@ class Reading:
         if len(found) > 1:
             raise UsageError(
                 f"{word} names {len(found)} artifacts",
-                facts={"they are": ", ".join(found[:8])},
+                facts={"they are": f"{', '.join(found[:8])}{f' and {len(found) - 8} more' if len(found) > 8 else ''}"},
                 hint="name one of them",
                 code="artifact.several",
             )

@@ -25,7 +25,7 @@ from headway.engine.judge import Judge
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Judged, Session
 from headway.engine.stamping import PLAN_FILES
-from headway.engine.status import nobody_gone, status_document, why_document
+from headway.engine.status import first_cause, named_reasons, nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
 from headway.holding import gone
@@ -288,10 +288,15 @@ class Work:
         return status_document(self.judge(meant, at=at, take=take), gone if at is None else nobody_gone)
 
     def why(self, meant: Meant, word: str, *, at: int | None = None, take: str = "") -> dict[str, Any]:
-        """Why an artifact is fresh or stale, and what it would take to make it and what is behind it."""
+        """Why an artifact is fresh or stale, and what it would take to make it and what is behind it.
+
+        Of several, as of a unit, all are `named`, and the rest is about the first of them that is stale for its own.
+        """
         judged = self.judge(meant, at=at, take=take)
-        artifact_id = self.session.resolve(judged.execution.state, [word])[0]
+        named = self.session.resolve(judged.execution.state, [word])
+        artifact_id = first_cause(judged.reasons, named)
         document = why_document(judged, artifact_id, gone if at is None else nobody_gone)
+        document["named"] = named_reasons(judged, named) if len(named) > 1 else {}
         document["cost"] = self._cost(meant, judged, artifact_id)
         if document["error"]:
             document["error"]["output"] = self._printed(judged.execution.state.failed[artifact_id])
@@ -301,10 +306,10 @@ class Work:
 
     def _cost(self, meant: Meant, judged: Judged, artifact_id: str) -> dict[str, Any] | None:
         """What making it takes, alone and with everything before and behind it that is stale: at most."""
-        graph = judged.judge.graph
-        if judged.reasons[artifact_id].fresh or graph[artifact_id].gathers:  # it follows from what it gathers
+        judge = judged.judge
+        if judged.reasons[artifact_id].fresh or judge.graph[artifact_id].gathers:  # it follows from what it gathers
             return None
-        around = {*graph.below([artifact_id]), *graph.above([artifact_id])}
+        around = {*judge.order_of([artifact_id]), *judge.order_behind([artifact_id])}
         preview = self._preview(meant, judged._replace(selected=around), Options())
         return {
             "own": preview.items[artifact_id].to_dict()["estimate"],

@@ -233,7 +233,9 @@ def root_causes(reasons: Mapping[str, Reason], graph: ArtifactGraph, artifact_id
     queue = [artifact_id]
     for current in queue:
         reason = reasons[current]
-        upstream = [r for r in graph[current].requires if r in reasons and not reasons[r].fresh]
+        stage = (reason.subject,) if reason.code == "requirement_stale" else ()  # of a file that both change
+        builds_on = dict.fromkeys((*graph[current].requires, *stage))
+        upstream = [r for r in builds_on if r in reasons and not reasons[r].fresh]
         follows = reason.code in ROOTLESS and upstream
         (cascade if follows else roots).append(current)
         for required in upstream if follows else ():

@@ -169,6 +169,8 @@ class Edits:
         return self._absent(spec) or (self._jobs.verify(spec) if spec.verify else "")
 
     def _absent(self, spec: ArtifactSpec) -> str:
-        """What is not there, in words, or ""."""
+        """What is not there and has to be, in words, or ""."""
         absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._root, p))]
+        if len(absent) < len(spec.produces) + len(spec.modifies):  # else it would be nothing at all
+            absent = [p for p in absent if p not in spec.optional]
         return f"{', '.join(absent)} is missing" if absent else ""

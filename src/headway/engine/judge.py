@@ -135,7 +135,7 @@ class Judge:
 
     def all(self, just: Collection[str] = ()) -> dict[str, Reason]:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
-        self.order = self._order_of(just) if just else list(self.shared.order())
+        self.order = self.order_of(just) if just else list(self.shared.order())
         untouched = self._untouched()
         for artifact_id in self.order:
             if artifact_id in untouched:
@@ -220,7 +220,7 @@ class Judge:
         in_plan_order = {a: spec for a, spec in self.graph.artifacts.items() if a in found}
         return ArtifactGraph.over(in_plan_order).topological_sort()
 
-    def _order_of(self, just: Collection[str]) -> list[str]:
+    def order_of(self, just: Collection[str]) -> list[str]:
         """These and what they build on, in dependency order, at a cost that depends on them alone."""
         wanted = set(self.graph.below(just))
         if not self.shared.chains:

@@ -106,6 +106,21 @@ def _with_rounds(state: State, ids: Sequence[str]) -> list[str]:
     return [*ids, *(a for a, phase in phases.items() if phase in stand or (*phase[:2], "") in stand)]
 
 
+def made_as(state: State, ids: Sequence[str]) -> list[str]:
+    """These, and instead of what stands for a phase what is made: its last round, or that of every unit.
+
+    What stands for the units themselves is left out beside others.
+    """
+    found: list[str] = []
+    for artifact_id in ids:
+        spec = state.artifacts[artifact_id]
+        if spec.gathers in ("last", "all"):
+            found += made_as(state, spec.requires)
+        elif not spec.gathers or len(ids) == 1:
+            found.append(artifact_id)
+    return found
+
+
 def tells_where(state: State, phase: str) -> bool:
     """Whether the name of a phase is enough to say where to begin anew."""
     return phase not in state.artifacts and sum(p.phase(phase) is not None for p in state.settings.pipelines) == 1

@@ -34,7 +34,7 @@ from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
 from headway.engine.run import Run
-from headway.engine.selecting import forced_by, only_before, resolve, selected_by
+from headway.engine.selecting import forced_by, made_as, only_before, resolve, selected_by
 from headway.engine.templates import refuse_without_jinja
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.cache import Cache
@@ -495,7 +495,7 @@ class Session:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
         judged = self.judge(plan_id)
         state = judged.execution.state
-        wanted = set(resolve(state, words))
+        wanted = set(made_as(state, resolve(state, words)))
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
         if everything and not wanted:
@@ -508,7 +508,7 @@ class Session:
                 writer.execute(command, by=self.by)  # units that no run has come to yet
             judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
-            accepted = [a for a in judged.reasons if a in wanted]
+            accepted = [a for a, found in judged.reasons.items() if a in wanted and not found.fresh]
             run.accept(accepted, reason)
         return accepted
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.core.approval import is_open
-from headway.core.freshness import RESTORABLE, root_causes
+from headway.core.freshness import RESTORABLE, ROOTLESS, Reason, root_causes
 from headway.core.gates import missing
 from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
@@ -291,6 +291,18 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
         "code_unknown": artifact_id in judged.out_of_sight,
     }
+
+
+def first_cause(reasons: Mapping[str, Reason], ids: Sequence[str]) -> str:
+    """Of these, the first that is stale by itself, else the first that is stale, else the first."""
+    stale = [a for a in ids if not reasons[a].fresh]
+    return next((a for a in stale if reasons[a].code not in ROOTLESS), (stale or [*ids])[0])
+
+
+def named_reasons(judged: Judged, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The reason of each of these; without what only stands for others."""
+    specs = judged.execution.state.artifacts
+    return {a: judged.reasons[a].to_dict() for a in ids if not specs[a].gathers}
 
 
 def _rerun_from(state: State, artifact_id: str) -> str | None:

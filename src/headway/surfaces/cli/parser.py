@@ -24,7 +24,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Whatever argparse has to say."""
         missing = message.removeprefix("the following arguments are required: ")
-        raise self._wrong(f"{self.verb} needs {missing}" if missing != message else f"{self.verb}: {message}")
+        if missing == message:
+            raise self._wrong(f"{self.verb}: {message}")
+        known = [str(c) for a in self._actions if a.required and a.choices for c in a.choices if a.metavar == missing]
+        raise self._wrong(f"{self.verb} needs {missing}", known=known)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # no overloads needed
         """As argparse, naming each word that nobody knows."""

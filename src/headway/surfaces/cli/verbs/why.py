@@ -20,9 +20,12 @@ from headway.surfaces.cli.receipt import out_of_sight, question
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.where import throughout
 
+MANY = 20
+"""Of more than these, a line each is too long."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", metavar="ID", nargs="?", help="an artifact, or the path of its output")
+    parser.add_argument("artifact", metavar="ID", nargs="?", help="an artifact, the path of its output, or a unit")
     parser.add_argument("-v", "--verbose", action="store_true", help="the change analysis of the whole plan as well")
     add_plan(parser)
     add_take(parser)
@@ -54,6 +57,11 @@ def run(args: Any, screen: Screen) -> int:
 
 def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     artifact_id, reason = found["artifact"], found["reason"]
+    if named := found["named"]:
+        _say_all(named, screen)
+        if found["freshness"] == "fresh":
+            return
+        screen.say()
     if found["freshness"] == "fresh":
         if found["status"] == "skipped":
             screen.say(f"{artifact_id} is skipped ({found['skipped']}): nobody makes it, and what requires it goes on.")
@@ -110,6 +118,20 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: {next_}")
     else:
         _say_cost(found["cost"], artifact_id, screen, leads_there, where)
+
+
+def _say_all(named: Mapping[str, Mapping[str, str]], screen: Screen) -> None:
+    """What a word names, one line for each; of many, those that are stale."""
+    stale = {a: reason for a, reason in named.items() if reason["code"] != "fresh"}
+    shown = named if len(named) <= MANY else stale
+    width = min(max(map(len, shown), default=1), 40)
+    for artifact_id, reason in list(shown.items())[:MANY]:
+        sign = "✓" if reason["code"] == "fresh" else "↻"
+        screen.say(f"  {sign} {artifact_id:<{width}}  {reason['text']}")
+    if len(shown) > MANY:
+        screen.say(f"  and {len(shown) - MANY:,} more are stale")
+    if shown is stale:
+        screen.say(f"  {len(named) - len(stale):,} of {len(named):,} artifacts are up to date")
 
 
 def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, where: str) -> None:
