@@ -977,6 +977,7 @@ def test_a_command_that_exits_75_pauses_the_run_and_status_tells(
     assert (paused["code"], paused["unit"], paused["phase"]) == ("quota", "a", "ask")
     assert paused["until"]
     assert "Paused at a/ask: quota, until" in book.do("status").out
+    assert "the run paused here (quota) until" in book.do("why", "a/ask").out
 
 
 def test_what_a_command_is_told_by_its_environment_or_prompt_is_part_of_how_it_is_made(

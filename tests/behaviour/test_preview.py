@@ -525,6 +525,21 @@ def test_a_large_plan_is_shown_in_part(bench: Bench, capsys: pytest.CaptureFixtu
     assert "and 250 more to make, 0 up to date (-v lists them)" in status
 
 
+def test_a_long_chain_is_shown_by_its_first_waves(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """And a number for the rest; -v shows all."""
+    from headway.surfaces.cli.main import main
+
+    chain = (f"requires: [n{n - 1:03}], " if n else "" for n in range(60))
+    lines = "\n".join(f"  n{n:03}: {{{needs}run: 'echo x', produces: out/{n}}}" for n, needs in enumerate(chain))
+    bench.write("headway.yaml", f"id: plan\ngoal: g\nartifacts:\n{lines}\n")
+    main(["run", "-n", "--project", str(bench.root)])
+    few = capsys.readouterr().out
+    assert "and 50 more waves with 50 artifacts (-v lists them)" in few
+    assert len(few.splitlines()) < 50
+    main(["run", "-n", "-v", "--project", str(bench.root)])
+    assert "Wave 60" in capsys.readouterr().out
+
+
 # Storing.
 
 

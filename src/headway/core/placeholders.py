@@ -94,14 +94,14 @@ def substitute(command: str, lookup: Callable[[Placeholder], str]) -> str:
 
 
 def faults(command: str, offer: Offer) -> list[Fault]:
-    """Everything in a command that looks like a placeholder and cannot be replaced."""
-    found: list[Fault] = []
+    """Everything in a command that looks like a placeholder and cannot be replaced, each once."""
+    found: dict[Fault, None] = {}
     for match in _groups(command):
         placeholder = _placeholder(match)
         fault = _near_miss(match, offer) if placeholder is None else _unmet(placeholder, offer)
         if fault is not None:
-            found.append(fault)
-    return found
+            found[fault] = None
+    return [*found]
 
 
 def path_faults(path: str) -> list[Fault]:

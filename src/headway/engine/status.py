@@ -287,6 +287,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         if failure
         else None,
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
+        "paused": _paused(state) if state.run is not None and state.run.artifact == artifact_id else None,
         "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
         "code_unknown": artifact_id in judged.out_of_sight,

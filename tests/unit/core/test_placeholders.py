@@ -152,6 +152,11 @@ def test_an_input_that_is_none_says_what_to_write(command: str, message: str, hi
     assert hint in fault.hint
 
 
+def test_what_is_missed_twice_is_one_fault() -> None:
+    """Whoever corrects it corrects both."""
+    assert len(faults("cat {inputs.Y} {inputs.Z} {inputs.Y}", ALL)) == 2
+
+
 def test_an_output_out_of_range_is_a_fault() -> None:
     """Outputs are counted from zero."""
     assert faults("{outputs.0} {outputs.1}", ALL) == []

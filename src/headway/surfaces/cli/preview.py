@@ -16,7 +16,7 @@ from headway.surfaces.cli.receipt import still_undecided
 from headway.surfaces.cli.screen import Screen
 
 FEW = 20
-"""So many artifacts of a wave are listed; -v lists all of them."""
+"""So many artifacts of a wave are listed, and of more waves the first half of that; -v lists all of them."""
 
 _ACTIONS = {"make": "", "restore": "put back", "reuse": "reused", "ask": "asks", "claim": "by claim", "wait": "waits"}
 
@@ -36,10 +36,10 @@ def show_waves(preview: PlanPreview, screen: Screen, *, verbose: bool = False) -
     goal = " ".join(preview.goal.split())
     screen.say(f"Plan {preview.plan_id}: {screen.style(_short(goal, 70), 'bold')}\n")
     width = min(max((len(a) for a in preview.items), default=1), 40)
-    for wave in preview.waves:
-        items = [preview.items[a] for a in wave if a in preview.items]
-        if not items:
-            continue
+    waves = [[preview.items[a] for a in wave if a in preview.items] for wave in preview.waves]
+    waves = [items for items in waves if items]
+    shown = waves if verbose or len(waves) <= FEW else waves[: FEW // 2]
+    for items in shown:
         screen.say(screen.style(f"Wave {items[0].wave} {'⚡' if len(items) > 1 else '→'}", "bold"))
         for item in items if verbose else items[:FEW]:
             screen.say(_line(item, width, screen))
@@ -49,6 +49,10 @@ def show_waves(preview: PlanPreview, screen: Screen, *, verbose: bool = False) -
         if len(items) > FEW and not verbose:
             screen.say(screen.style(f"  and {len(items) - FEW:,} more (-v lists them)", "dim"))
         screen.say()
+    if len(shown) < len(waves):
+        rest = sum(map(len, waves[len(shown) :]))
+        more = f"and {len(waves) - len(shown):,} more waves with {count(rest, 'artifact')} (-v lists them)\n"
+        screen.say(screen.style(more, "dim"))
 
 
 def _line(item: Item, width: int, screen: Screen) -> str:

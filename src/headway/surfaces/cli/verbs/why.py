@@ -79,6 +79,9 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
     screen.say(f"{artifact_id} {'failed, and is to be made again' if failed else stands}.")
     _say_values(reason, screen)
+    if paused := found["paused"]:
+        until = f" until {moment(paused['until'])}" if paused["until"] else ""
+        screen.say(f"  the run paused here ({paused['code']}){until}")
     if found["released"]:
         screen.say(f"  its last attempt: {found['released']}")
     for blocker, error in found["blocked_by"].items():
