@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from headway.core.codec import digest
 from headway.core.events import Came, EditPreserved, OutputAccepted
 from headway.core.ids import as_word
 from headway.core.state import Completion, Output, Position, State
 from headway.disk import REAL, Disk
 from headway.engine.gc import blobs_of
-from headway.errors import DamageError, FormatTooNew, HeadwayError
+from headway.errors import BlobDamaged, DamageError, FormatTooNew, HeadwayError, TryLater
 from headway.files.identity import NAME as PROJECT_FILE
 from headway.files.identity import read_identity
 from headway.files.observe import Observer
@@ -78,6 +80,10 @@ class Doctor:
             except HeadwayError as error:
                 failures.append(error)
         done += [] if plan_id else self._mend_history()
+        try:
+            done += [] if plan_id else self._give_up_blobs()
+        except TryLater as error:  # whoever writes them may be putting the same bytes there now
+            failures.append(error)
         if failures:
             raise failures[0]
         return done
@@ -121,8 +127,20 @@ class Doctor:
                 "blob.damaged",
                 f"Blob {name[:16]} is not what it was (in {os.path.basename(what)})",
                 "it cannot be restored from here; what is on disk with this digest still counts",
-                "put .headway/blobs back from a backup",
+                f"put .headway/blobs back from a backup, or give it up: {REPAIR}",
             )
+
+    def _give_up_blobs(self) -> list[str]:
+        """What is damaged still, after all that stands somewhere was taken from there; what lacks it is told next."""
+        damaged = [name for name, _ in self.project.blobs.verify() if not name.endswith(".pack")]
+        if not damaged:
+            return []
+        kept = self.project.blobs.give_up(damaged)
+        shown = ", ".join(name[:16] for name in damaged[:SHOWN])
+        more = f" and {len(damaged) - SHOWN} more" if len(damaged) > SHOWN else ""
+        return [
+            f"Blob {shown}{more}: damaged, and nothing else has its bytes, so it is given up; as it was: {kept[0]}."
+        ]
 
     # One plan.
 
@@ -214,13 +232,37 @@ class Doctor:
             return done  # what could not be mended is found again, and said, by the next look
         if execution is None:
             return done
-        done += self._mend_blobs(execution.state)
+        done += [*self._mend_proposal(folder.plan_id, execution.state), *self._mend_blobs(execution.state)]
         if amiss := folder.phases_amiss(execution):
             folder.write_phases(execution, amiss)
             done.append(f"{count(len(amiss), 'phase ledger')} written from the ledger again.")
         if answer is not None:
             done += self._mend_projections(folder, execution, answer)
         return done
+
+    def _mend_proposal(self, plan_id: str, state: State) -> list[str]:
+        """What the plan's file said when it was taken in is read from it once more, if it still says that."""
+        taken, project = state.proposal, self.project
+        if taken is None:
+            return []
+        try:
+            project.blobs.get(taken.blob)
+        except BlobDamaged:
+            with suppress(HeadwayError, OSError):
+                data, name = project.read_plan_file(os.path.join(project.root, taken.path))
+                parsed = project.parse(data, name)
+                if parsed.plan is not None and digest(data) == taken.source:
+                    project.take_in(
+                        parsed.plan,
+                        name=name,
+                        source=taken.source,
+                        problems=parsed.problems,
+                        plan_id=plan_id,
+                        show=False,
+                    )
+                    project.blobs.sync()
+                    return [f"what {taken.path} said when it was last taken in is read from it again."]
+        return []
 
     def _mend_blobs(self, state: State) -> list[str]:
         """What the blobs lack and what still stands at its path as it was recorded is taken into them once more."""

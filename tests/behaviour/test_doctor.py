@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -329,9 +330,47 @@ def test_blobs_are_taken_from_outputs_that_stand(tmp_path: Path, produces: str, 
     bench.delete("out")
     assert bench.run("a").log == ["restored a"]
     assert bench.read("out/a.txt") == "all of it\n"
-    assert [d.finding.message for d in Doctor(bench.project).examine() if "output" in d.finding.message] == (
-        ["The outputs of b are not among the blobs"] if harm == "lost" else []
-    )
+    told = [d.finding.message for d in Doctor(bench.project).examine() if "output" in d.finding.message]
+    assert told == ["The outputs of b are not among the blobs"]
+
+
+def test_a_damaged_blob_whose_bytes_are_nowhere_is_given_up(tmp_path: Path) -> None:
+    """What it was is kept aside; what lacks it is named with the command that makes it anew, and then all is well."""
+    bench = Bench(tmp_path / "project")
+    bench.plan(a={"run": "echo all of it > {output}"}, b={"run": "echo b > {output}"})
+    bench.run()
+    bench.ruin(b"all of it\n")
+    bench.delete("out/a.txt")
+    (damaged,) = [d.finding for d in Doctor(bench.project).examine()]
+    assert damaged.repair == "put .headway/blobs back from a backup, or give it up: headway doctor --repair"
+    (done,) = Doctor(bench.project).repair()
+    assert "nothing else has its bytes, so it is given up; as it was: " in done
+    (kept,) = (tmp_path / "project/.headway/blobs").glob("*.damaged")
+    assert kept.name in done
+    (lost,) = [d.finding for d in Doctor(bench.project).examine()]
+    assert lost.repair.endswith("headway run --rerun a")
+    assert bench.run(rerun=("a",)).log == ["made a"]
+    assert Doctor(bench.project).examine() == []
+    assert bench.project.blobs.get(hashlib.sha256(b"b\n").hexdigest()), "its neighbours are still there"
+
+
+@pytest.mark.parametrize("harm", ["lost", "damaged"])
+@pytest.mark.parametrize("mend", [lambda shop: Doctor(shop.project).repair(), Workshop.save])
+def test_what_a_plan_file_said_is_read_from_it_again_if_it_still_says_so(
+    shop: Workshop, harm: str, mend: Callable[[Workshop], object]
+) -> None:
+    """By a repair, or by whoever takes the file in once more."""
+    proposal = shop.load().state.proposal
+    assert proposal is not None
+    said = shop.project.blobs.get(proposal.blob)
+    for pack in (shop.root / ".headway/blobs").glob("*.pack"):
+        pack.write_bytes(pack.read_bytes().replace(said, b"?" * len(said)))
+    if harm == "lost":
+        no_blobs(shop)
+    assert "headway.yaml" in "".join(d.finding.message for d in examine(shop)) or harm == "damaged"
+    mend(shop)
+    assert shop.project.blobs.get(proposal.blob) == said
+    assert not [d for d in examine(shop) if "headway.yaml" in d.finding.message]
 
 
 def test_what_was_too_large_to_store_is_not_missed(tmp_path: Path) -> None:

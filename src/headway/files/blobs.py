@@ -451,6 +451,22 @@ class Blobs:
         self._forget()
         return done
 
+    def give_up(self, names: Collection[str]) -> list[str]:
+        """Let go of blobs that are not what they were. The files that held them are kept aside: where."""
+        self.close()
+        with self._alone():
+            self._forget()
+            self._learn(indexed=False)
+            packs = [pack for pack in self._packs() if not self._listed(pack).keys().isdisjoint(names)]
+            large = [path for name, path in self._large_files() if name in names]
+            kept = [copy_aside(self._disk, path) for path in (*(os.path.join(self.folder, p) for p in packs), *large)]
+            self._repack(packs, names)
+            for path in large:
+                self._disk.remove(path)
+            self._forget()
+            self._sound.clear()
+        return kept
+
     def _find(self, name: str) -> Place | None:
         place = self._place(name)
         if place is None:
