@@ -30,7 +30,7 @@ from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, 
 from headway.engine.code import is_defined_once, is_typed_again, unwrapped
 from headway.engine.functions import LIVE
 from headway.engine.imports import reading, refuse_while_read
-from headway.engine.result import Options, Reporter, RunFailed, RunResult
+from headway.engine.result import Options, Reporter, RunFailed, RunResult, options_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.identity import find_root
 from headway.given import (
@@ -40,7 +40,6 @@ from headway.given import (
     converted,
     encodable,
     is_plain,
-    options_of,
     paths_of,
     retry_of,
     roles_of,
@@ -308,7 +307,7 @@ class Plan:
         `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
         """
         refuse_while_read()
-        asked = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
+        asked = options_of(targets, jobs, options)
         built = self._built()
         result = self._resting(asked, reporter, built)
         if result is None:
@@ -342,7 +341,7 @@ class Plan:
 
     def preview(self, *targets: str, jobs: int | None = None, **options: Any) -> PlanPreview:
         """What `run` would make and why, what that would take, and what it saves. Writes nothing."""
-        asked = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
+        asked = options_of(targets, jobs, options)
         return self._work().preview(self.meant(), asked)
 
     async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
@@ -355,7 +354,7 @@ class Plan:
         work = self._work()
         jobs = options.pop("jobs", None)
         reporter = options.pop("reporter", None)
-        chosen = Options(targets=tuple(targets), jobs=jobs, **options_of(options))
+        chosen = options_of(targets, jobs, options)
 
         def go() -> RunResult:
             meant = work.taken_in(self.meant(project=work.project))

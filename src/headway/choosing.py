@@ -18,6 +18,7 @@ from headway.core.ids import hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec
 from headway.errors import NotFound, PlanInvalid, UsageError
 from headway.files.given import read_given
+from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanStore
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Chooser:
         return found.plan_id
 
     def unfinished(self) -> str:
-        """The plan touched last among those that are not complete or closed."""
+        """The plan touched last among those that are neither complete nor closed, or whose last run was cut short."""
         known = self.store.list_recent(None)
         if not known:
             for plan_id in self.store.ids():
@@ -94,7 +95,7 @@ class Chooser:
                 hint="headway init writes a plan file",
                 code="plan.none",
             )
-        open_ = [e for e in known if e.status not in ("complete", "closed")]
+        open_ = [e for e in known if e.status not in ("complete", "closed") or _was_cut_short(e)]
         if not open_:
             raise NotFound(
                 "Every plan is finished", hint="headway run checks whether anything is stale", code="plan.finished"
@@ -210,3 +211,9 @@ class Chooser:
             return self._id_in_file(path) == plan_id
         except UsageError:
             return False
+
+
+def _was_cut_short(execution: SavedExecution) -> bool:
+    """Whether a run that made again what had been complete was stopped, or died, on the way."""
+    run = execution.state.run
+    return execution.status == "complete" and run is not None and run.status in ("running", "paused")

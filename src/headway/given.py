@@ -142,13 +142,6 @@ def bytes_of(given: int | str | None) -> int | None:
     return found
 
 
-def options_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as they are kept: of one name, too, a tuple is made."""
-    found = {key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()}
-    named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
-    return {**found, **named}
-
-
 def encodable(artifact_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by value: what has no JSON form is recorded by its digest, and given to the function as it is."""
     from headway.core.fingerprint import NotEncodable

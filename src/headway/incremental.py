@@ -83,7 +83,8 @@ class ChangeDetector:
 
     def detect(self, graph: ArtifactGraph, previous: SavedExecution) -> ChangeReport:
         """Compare a graph and the files on disk with what was recorded."""
-        return report_changes(self.work.session.judge_graph(graph, previous).reasons, graph, previous)
+        reasons = self.work.session.judge_graph(graph, previous).reasons
+        return report_changes(reasons, graph, previous, [a for a in graph if not graph[a].gathers])
 
 
 def _meant(graph: ArtifactGraph, goal: str) -> Meant:

@@ -132,7 +132,7 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             edits[artifact_id] = reason
             waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"
         elif reason.code == "pre_state_changed":
-            ways = ", or ".join(f"headway run {flag}" for flag in answers_to_state(state, spec))
+            ways = ", or ".join(f"headway run {flag}" for flag in answers_to_state(spec.id))
             waiting[artifact_id] = f"{reason.text}: {ways}"
         elif artifact_id in roots:
             blocked[artifact_id] = roots[artifact_id]

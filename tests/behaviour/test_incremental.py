@@ -444,6 +444,18 @@ def test_what_a_reset_withdrew_is_made_anew(bench: Bench) -> None:
     assert bench.run().log == ["made a", "made b"]
 
 
+@pytest.mark.parametrize("ids", [(), ("a",)])
+def test_whoever_only_looks_knows_what_a_reset_withdrew(bench: Bench, ids: tuple[str, ...]) -> None:
+    """Before any run has told the index of it: a price that is promised is the one that is paid."""
+    bench.plan("a")
+    bench.run()
+    bench.do(ResetPlan(ids=ids, reason="afresh"))
+    judged = bench.session.judge("plan")
+    assert judged.judge.earlier("a") == []
+    assert bench.run().log == ["made a"]
+    assert len(bench.session.judge("plan").judge.earlier("a")) == 1
+
+
 @pytest.mark.parametrize("few", [0, 20])
 def test_a_reset_of_one_artifact_withdraws_nothing_of_others(
     bench: Bench, few: int, monkeypatch: pytest.MonkeyPatch

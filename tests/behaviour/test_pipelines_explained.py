@@ -36,9 +36,64 @@ def test_a_unit_or_a_phase_of_its_loop_is_accepted_by_name(book: Book) -> None:
     report = book.root / "work/s1/report.json"
     report.write_text(report.read_text().replace('"pass"', '"pass", "by": "me"'))
     assert book.do("accept", "s1/lint", "--json").json["accepted"] == ["s1/lint~1"]
-    assert book.do("accept", "s1/lint", "--json").json["accepted"] == []
     accepted = book.do("accept", "s2", "--reason", "it is fine", "--json").json["accepted"]
     assert "s2/preflight" in accepted, "it need not have left a snapshot"
     report.write_text(report.read_text().replace("me", "us"))
     assert "s1/lint~1" in book.do("accept", "s1", "--json").json["accepted"]
     assert book.go("s1")["decisions"] == []
+
+
+def test_what_leads_to_a_prompt_of_another_unit_is_not_sent_to_a_run_that_leaves_it_alone(book: Book) -> None:
+    """Whoever follows the command has it made."""
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    assert "Next: headway run s1/write" in book.do("why", "s1/write").out
+    book.go("s2")
+    assert "Next: headway run --project" in book.do("why", "s2/apply").out
+    assert "s2/apply" in book.go()["made"]
+
+
+def test_why_names_all_templates_that_changed(book: Book) -> None:
+    """Not only the first of them."""
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    book.prompt("system", "You write well.")
+    told = book.do("why", "s1/write").out
+    assert "prompts/write.md" in told
+    assert "prompts/system.md" in told
+
+
+def test_a_unit_behind_one_that_failed_is_blocked_whoever_asks(book: Book) -> None:
+    """By way of the state, in `status` and in `why`; and `why` counts what is behind across units."""
+    book.stop_at("s1/write")
+    assert "s2/apply" in book.go()["blocked"]
+    status = book.do("status", "--json").json
+    assert status["artifacts"]["s2/preflight"]["status"] == "blocked"
+    assert status["pipelines"]["scene"]["units"]["s2"]["preflight"]["status"] == "blocked"
+    told = book.do("why", "s2/preflight", "--json").json
+    assert (told["status"], list(told["blocked_by"])) == ("blocked", ["s1/write"])
+    assert "s2/apply" in book.do("why", "s1/write", "--json").json["dependents"]
+
+
+def test_a_preview_leads_to_what_was_previewed(book: Book) -> None:
+    """With its targets and its flags; and what is to be decided first is asked of these alone."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.stop_at("")
+    book.prompt("write", "write anew {{ unit }}")
+    asked = book.do("run", "-n", "s1").out
+    assert f"Decide: headway run s1 --resume-allow-prompt-change REASON --project {book.root}" in asked
+    given = ("s1", "--prompt-change", "a try", "--rerun-from", "write")
+    leads = book.do("run", "-n", *given).out.splitlines()[-1]
+    assert leads == f"Next: headway run s1 --rerun-from write --prompt-change 'a try' --project {book.root}"
+
+
+def test_changes_of_a_preview_are_those_of_its_targets(book: Book) -> None:
+    """What is not asked for is neither new nor modified."""
+    book.stop_at("s2/write")
+    book.go()
+    book.stop_at("")
+    (book.root / "work/s1/prose.md").unlink()
+    told = book.do("run", "-n", "s1").out
+    assert "New        0" in told
+    assert "Not made" not in told

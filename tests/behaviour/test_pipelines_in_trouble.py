@@ -242,7 +242,73 @@ def test_units_before_the_targets_are_made_where_more_than_their_prompt_is_missi
     assert [a for a in book.calls() if a.startswith("s1/")] == ["s1/apply"]
     assert "anew" not in book.read("work/s1/prose.md")
     assert "anew" in book.read("work/s2/prose.md")
-    assert "s1/write stands as it was made with the prompt before; headway run" in book.do("run", "s2").out
+    assert "s1/write stands as it was made with the prompt before" in book.do("run", "s2").out
+
+
+def test_units_before_the_targets_stand_whatever_else_has_changed(book: Book) -> None:
+    """Or a draft made anew would be paired with what was repaired from the old one. A whole run makes all of it."""
+    book.go()
+    before = {path: path.read_bytes() for path in (book.root / "work/s1").iterdir()}
+    book.calls()
+    add_task(book, 'return {"title": ctx.item["title"],', 'return {"title": ctx.item["title"].upper(),')
+    book.prompt("write", "write anew {{ unit }}")
+    book.go("s2")
+    assert {a.partition("/")[0] for a in book.calls()} == {"s2"}
+    assert {path: path.read_bytes() for path in before} == before
+    assert {"s1/plan", "s1/write", "s1/apply", "s2/apply"} <= set(book.go()["made"])
+    assert book.go()["made"] == []
+
+
+def test_what_follows_from_a_failed_phase_of_a_unit_before_is_made_with_it(book: Book) -> None:
+    """It has nothing else to be made from."""
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    book.stop_at("s1/write")
+    book.go()
+    book.stop_at("")
+    book.calls()
+    ran = book.go("s2", "--prompt-change", "a try")
+    assert (ran["status"], ran["undecided"]) == ("completed", [])
+    assert {"s1/write", "s1/repair~1", "s1/apply"} <= set(book.calls())
+
+
+def test_all_of_a_unit_anew_leaves_what_units_come_from(book: Book) -> None:
+    """And the units before it; an artifact outside of the pipeline has all that it is made from made anew."""
+    book.go()
+    ran = book.go("s2", "--rerun-all")
+    assert {a.partition("/")[0] for a in ran["made"]} == {"s2"}
+    assert {"outline", "book", "s1/apply", "s2/apply"} <= set(book.go("book", "--rerun-all")["made"])
+
+
+def test_a_try_that_was_permitted_and_cut_off_is_not_asked_about_again(book: Book) -> None:
+    """The reason is on record for these units and this very prompt; for no other."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    book.stop_at("s1/plan")
+    book.go("s1", "--rerun-from", "s1/plan", "--prompt-change", "a try")
+    book.stop_at("")
+    assert book.go("s1")["decisions"] == []
+    book.prompt("write", "write once more {{ unit }}")
+    assert book.go("s2")["decisions"]
+
+
+def test_a_prompt_change_needs_a_reason(book: Book) -> None:
+    """Without one nothing could be recorded."""
+    assert "say why, for the record" in book.do("run", "--prompt-change", " ").err
+
+
+def test_what_was_complete_and_is_being_made_again_is_resumed(book: Book) -> None:
+    """After an interruption `headway resume` finds it, and `status` says what happened."""
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    add_task(book, "def lint(ctx):\n", "def lint(ctx):\n    if (ctx.root / 'kill').exists(): os.kill(os.getpid(), 2)\n")
+    (book.root / "kill").write_text("")
+    assert finish(start(book.root))[0] == 130
+    (book.root / "kill").unlink()
+    assert "The last run was stopped on the way" in book.do("status").out
+    assert book.do("resume").code == 0
+    assert book.do("status", "--check").code == 0
 
 
 def test_what_is_asked_for_by_until_or_by_what_requires_all_units_is_made_with_the_new_prompt(book: Book) -> None:

@@ -770,3 +770,17 @@ def test_an_artifact_has_no_keys_of_what_a_unit_expands_to() -> None:
         plan.add("a", run="true", gathers="units")
     with pytest.raises(UsageError, match="keys that are none of its own"):
         plan.pipeline("scene", units=["s1"]).add("write", run="true", produces="out.txt")
+
+
+def test_options_of_a_run_are_checked_by_name() -> None:
+    """What is mistyped is told with the nearest; names may come in a list."""
+    plan = Plan("g", id="options")
+    for name in ("a", "b"):
+        plan.add(name, run="echo x > {output}", produces=f"{name}.txt")
+    with pytest.raises(UsageError, match="no option rerun_form") as error:
+        plan.run(rerun_form="a")
+    assert error.value.facts == {"did you mean": "rerun_from"}
+    with pytest.raises(UsageError, match="7 names no artifact"):
+        plan.run(7)  # type: ignore[arg-type]  # that is the point
+    assert plan.run(["a"]).made == ["a"]  # type: ignore[arg-type]  # welcome all the same
+    assert sorted(plan.run("*", rerun=["a"]).made) == ["a", "b"]

@@ -115,7 +115,7 @@ class Edits:
             self._keeper.go_on_with(spec.id, why)
             self._tally.arrive(spec, "accepted", reason)
         else:
-            self._tally.hold(spec.id, reason.code, answers_to_state(self._record.state, spec), reason)
+            self._tally.hold(spec.id, reason.code, answers_to_state(spec.id), reason)
 
     def accept(self, artifact_id: str, why: str) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""

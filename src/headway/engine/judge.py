@@ -69,10 +69,9 @@ class Judge:
         self.forced = set(forced)
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
-        self.before: Collection[str] = ()
-        """What belongs to units before those that are wanted: only the state that they hand on is."""
-        self.undecided: set[str] = set()
-        """Of these, what stands as it was made although its prompt has changed."""
+        self._left: Collection[str] = ()
+        self.stood: set[str] = set()
+        """What is not wanted but for what it hands on, and stands as it was made whatever has changed since."""
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
@@ -192,6 +191,7 @@ class Judge:
         """As `all`, where all else is known to be fresh by what still stands of a stamp."""
         self.standing = standing
         self.reasons.update(dict.fromkeys(self.graph, FRESH))
+        self.stood.update(self._left)  # but for those that are looked at now
         for artifact_id in self.order:
             del self.reasons[artifact_id]
         for artifact_id in self.order:
@@ -243,9 +243,11 @@ class Judge:
         else:
             done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            if done is not None and artifact_id in self.before and self._stays_undecided(spec, done):
+            if done is not None and artifact_id in self._left and self._can_stand(spec):
                 disk = self._outputs(spec, done)
                 reason = find_edit(disk) or compare_outputs(disk)
+                if reason.code != "unstored":
+                    self.stood.add(artifact_id)
             elif done is not None:
                 reason = self._made(spec, done)
             else:
@@ -255,18 +257,30 @@ class Judge:
         self.reasons[artifact_id] = reason
         return reason
 
-    def _stays_undecided(self, spec: ArtifactSpec, done: Completion) -> bool:
-        """Whether its prompt has changed, and nothing else has begun to make it with the new one."""
+    def leave(self, before: Collection[str]) -> None:
+        """These are of units before those that are wanted: if the prompt of any of them has changed, all stand.
+
+        Not only those with that prompt: what they were made from and what was made from them belongs to it.
+        """
+        known = ((a, last_made(self.state, a)) for a in before)
+        changed = any(done is not None and done.fp.templates != self.prompt(a) for a, done in known)
+        self._left = before if changed else ()
+        self.stood.intersection_update(self._left)
+
+    def _can_stand(self, spec: ArtifactSpec) -> bool:
+        """Whether nothing that it was made from is made now."""
+        self.stood.discard(spec.id)
         if self.is_forced(spec.id) or spec.id in self.state.failed:
             return False
-        if done.fp.templates == (self.templates.digests(spec) if spec.templates else {}):
-            return False
-        self.undecided.add(spec.id)
-        return True
+        earlier = (*spec.requires, *self.shared.after(spec.id)) if self.shared.chains else spec.requires
+        return all(r in self.stood for r in earlier if r in self._left)
 
-    def in_order(self, ids: Collection[str]) -> list[str]:
-        """These in the order in which they were judged."""
-        return [a for a in self.order if a in ids] if ids else []
+    @property
+    def undecided(self) -> list[str]:
+        """What stands although its prompt has changed, in order."""
+        artifacts, prompt = self.state.artifacts, self.prompt
+        stood = ((a, last_made(self.state, a)) for a in self.order if a in self.stood) if self.stood else ()
+        return [a for a, done in stood if artifacts[a].templates and done and done.fp.templates != prompt(a)]
 
     def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
         """What the artifact reads is looked at once more, if nobody has in this moment."""

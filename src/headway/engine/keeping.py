@@ -75,7 +75,7 @@ class Keeper:
         kept = self._outputs.set_aside(unnamed)
         if kept:
             seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)[0].seq
-            if told := [output.path for output in kept if output.path in replaced]:
+            if told := [output.path for output in kept if output.path in replaced and output.size]:
                 self._preserved.append(Preserved(artifact_id, told, seq))
 
     def _make_room(self, paths: Iterable[str]) -> None:

@@ -94,6 +94,8 @@ class Precedents:
         """By plan: the hash of the newest event of its ledger that was taken in."""
         self._ledgers: dict[str, FileLedger] = {}
         """By plan: its ledger, which knows its way around sealed segments once it was asked about one of them."""
+        self._resets: dict[str, list[tuple[int, frozenset[str]]]] = {}
+        """By plan: what was withdrawn since its ledger was indexed, as which event; of whom, or all of it."""
         self._heard: dict[str, _Gained] = {}
         self._lock = threading.RLock()
         """Other threads record steps, and so are heard, while this one learns."""
@@ -121,7 +123,14 @@ class Precedents:
             return []
         places = {*((seq, plan) for _, plan, seq in self._cache.made(key)), *self._made.get(key, [])}
         found = [earlier for seq, plan in places for earlier in self._at(plan, seq, key)]
+        if self._resets:
+            found = [earlier for earlier in found if not self._is_withdrawn(earlier)]
         return sorted(found, key=lambda e: (e.at, e.seq), reverse=True)
+
+    def _is_withdrawn(self, earlier: Earlier) -> bool:
+        """Whether it was reset, which the index does not know yet: who only looks leaves it as it is."""
+        resets = self._resets.get(earlier.plan, ())
+        return any(earlier.seq < seq and (not ids or earlier.id in ids) for seq, ids in resets)
 
     def _may_be_made(self, key: str) -> bool:
         self._asked += 1
@@ -189,9 +198,12 @@ class Precedents:
                 self._index_anew(plan)
                 return
         gained, gone = _Gained(), set[str]()
+        self._resets.pop(plan, None)
         for record in records:
             if isinstance(record.event, ev.PlanReset):
                 gone.update(record.event.ids)
+                if not self._writable:
+                    self._resets.setdefault(plan, []).append((record.seq, frozenset(record.event.ids)))
             gained.take(plan, record)
         if known is not None and gone and self._writable:  # which of those that are known were theirs, the ledger says
             if len(gone) > FEW:

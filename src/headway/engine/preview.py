@@ -6,7 +6,7 @@ may come while it is made is counted apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -241,7 +241,9 @@ def foresee(
         else None,
         jobs=at_once,
         previous=previous,
-        changes=report_changes(judged.reasons, graph, previous) if ran_before and previous is not None else None,
+        changes=report_changes(judged.reasons, graph, previous, chosen)
+        if ran_before and previous is not None
+        else None,
         too_large=[
             TooLarge(a, output.path, output.size)
             for a in chosen
@@ -251,7 +253,7 @@ def foresee(
         ],
         limit=judged.judge.outputs.largest,
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),
-        undecided=tuple(judged.judge.in_order(judged.judge.undecided)),
+        undecided=tuple(judged.judge.undecided),
         warning=warn_of_age(state, now) if items else "",
         coming=coming(state, judged.reasons, judged.selected, items),
         stuck=_stuck(ordered, waves, items),
@@ -370,12 +372,14 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def report_changes(reasons: Mapping[str, Reason], graph: ArtifactGraph, previous: SavedExecution) -> ChangeReport:
-    """What changed since a plan was last made, by kind. What only follows from a change is no change."""
+def report_changes(
+    reasons: Mapping[str, Reason], graph: ArtifactGraph, previous: SavedExecution, ids: Iterable[str]
+) -> ChangeReport:
+    """What of these changed since a plan was last made, by kind. What only follows from a change is no change."""
     report = ChangeReport.empty()
     before = previous.graph
     report.removed.update(a for a in before if a not in graph)
-    for artifact_id in (a for a in graph if not graph[a].gathers):
+    for artifact_id in ids:
         kind = _kind(graph, before, artifact_id, reasons[artifact_id])
         if kind:
             getattr(report, kind).add(artifact_id)

@@ -117,7 +117,7 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
     """
     found = []
     for artifact_id, spec in judge.state.artifacts.items():
-        if artifact_id in judge.undecided or judge.is_forced(artifact_id):
+        if artifact_id in judge.stood or judge.is_forced(artifact_id):
             continue
         if spec.templates and artifact_id in selected:
             done = judge.known(artifact_id)
@@ -136,11 +136,16 @@ def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:
 
 
 def _is_gone_on_with(judge: Judge, artifact_id: str) -> bool:
-    """Whether a run has set out already to make it with its templates as they are: going on changes nothing."""
+    """Whether a run has set out already to make it with its templates as they are, or somebody has said why it may:
+    going on changes nothing."""
     run, done, now = judge.state.run, judge.known(artifact_id), judge.prompt(artifact_id)
     if run is None or done is None or not done.fp.templates.keys() <= now.keys():
         return False
-    return all(run.templates.get(label) == digest for label, digest in now.items() - done.fp.templates.items())
+    note = judge.state.prompts.get(artifact_id)
+    since = note.changes if note is not None and note.seq > done.seq else ()
+    said = {change.template: change.now for change in since}
+    changed = now.items() - done.fp.templates.items()
+    return all(digest in (run.templates.get(label), said.get(label)) for label, digest in changed)
 
 
 def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from headway.core.freshness import Reason
 from headway.core.ids import as_word
 from headway.core.state import Output
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, UsageError
 
 Status = Literal["completed", "failed", "paused", "refused", "interrupted"]
 STATUS: Mapping[int, Status] = {0: "completed", 1: "failed", 3: "refused", 75: "paused", 130: "interrupted"}
@@ -39,6 +39,34 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def partial(self) -> bool:
         """Only a part of the plan is wanted, so the plan's own end is not this run's to declare."""
         return bool(self.targets or self.until or self.limit is not None)
+
+
+def options_of(targets: Iterable[Any], jobs: int | None, options: Mapping[str, Any]) -> Options:
+    """Options as they are kept: of one name, too, a tuple is made, and names may come in lists."""
+    known = [name for name in Options.__struct_fields__ if name not in ("targets", "jobs")]
+    unknown = next((name for name in options if name not in known), "")
+    if unknown:
+        from headway.core.nearest import Nearest
+
+        near = Nearest(known).of(unknown)
+        raise UsageError(
+            f"run has no option {unknown}",
+            facts={"did you mean": near} if near else {"known": ", ".join(known)},
+            hint="docs/python.md lists them",
+            code="usage.option",
+        )
+    found: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()
+    }
+    named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
+    words = [word for given in targets for word in (given if isinstance(given, (list, tuple, set)) else (given,))]
+    if strange := [word for word in words if not isinstance(word, str)]:
+        raise UsageError(
+            f"{strange[0]!r} names no artifact",
+            hint='plan.run("report"): ids, patterns and paths',
+            code="artifact.unknown",
+        )
+    return Options(targets=tuple(words), jobs=jobs, **(found | named))
 
 
 class Decision(NamedTuple):

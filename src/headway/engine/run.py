@@ -473,8 +473,10 @@ class Run:
         self._workers.learn(task.job.spec, outcome)
         if outcome.stood:
             seq = self._record(cmd.PreserveEdit(id=outcome.id, outputs=outcome.stood), True)[0].seq
-            paths = list(dict.fromkeys(output.path for output in outcome.stood))
-            self.result.preserved.append(Preserved(outcome.id, paths, seq))
+            made = {output.digest for output in outcome.outputs}
+            paths = dict.fromkeys(o.path for o in outcome.stood if o.size and o.digest not in made)
+            if paths:
+                self.result.preserved.append(Preserved(outcome.id, [*paths], seq))
         if outcome.ok:
             return task, *self._completed(task, outcome)
         if outcome.code in ("cancelled", "quota"):
@@ -586,7 +588,7 @@ class Run:
     def _finish(self) -> None:
         state = self._record.state
         sum_up(self.result, state, self._tally.selected)
-        self.result.undecided = self._judge.in_order(self._judge.undecided)
+        self.result.undecided = self._judge.undecided
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
         if self.result.beyond:  # and what builds on it
             left = self._tally.to_make()

@@ -76,7 +76,11 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     What names several, as a pattern does, means those that the run is about; what names one is not passed over.
     """
     if options.rerun_all:
-        return selected - only_before(state, options, selected)
+        asked = selected - only_before(state, options, selected)
+        units = {(state.artifacts[a].pipeline, state.artifacts[a].unit) for a in _named(state, options.targets)}
+        if options.targets and all(unit for _, unit in units):  # and what units are made from is left as it is
+            asked = {a for a in asked if (state.artifacts[a].pipeline, state.artifacts[a].unit) in units}
+        return asked
     named = {word: set(_with_rounds(state, resolve(state, [word]))) & selected for word in options.rerun}
     forced = set().union(*named.values())
     if beside := [word for word, found in named.items() if not found and (word in state.artifacts or not forced)]:
@@ -126,10 +130,9 @@ def tells_where(state: State, phase: str) -> bool:
     return phase not in state.artifacts and sum(p.phase(phase) is not None for p in state.settings.pipelines) == 1
 
 
-def answers_to_state(state: State, spec: ArtifactSpec) -> list[str]:
+def answers_to_state(artifact_id: str) -> list[str]:
     """What decides about an artifact that was made from another state than there is: begin there anew, or go on."""
-    begin = spec.phase if tells_where(state, spec.phase) else as_word(spec.id)
-    return [f"--rerun-from {begin}", "--force-resume"]
+    return [f"--rerun-from {as_word(artifact_id)}", "--force-resume"]
 
 
 def _phase(state: State, word: str) -> list[str] | None:

@@ -268,8 +268,7 @@ class Session:
     def _select(self, judge: Judge, state: State, options: Options) -> set[str]:
         """What a run is about; of whom it only wants what they hand on, its judge is told."""
         selected = selected_by(state, options, judge.shared)
-        judge.before = only_before(state, options, selected)
-        judge.undecided.intersection_update(judge.before)
+        judge.leave(only_before(state, options, selected))
         return selected
 
     def _standing(
@@ -450,7 +449,7 @@ class Session:
             if state.settings.notify:
                 result.ended = writer.state
         judge.precedents.settle()
-        if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.undecided:
+        if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.stood:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError, OSError):  # a convenience: others at work, damage or a full disk put it off
@@ -495,7 +494,9 @@ class Session:
         """What is on disk counts as the output of these artifacts, also where they were never made."""
         judged = self.judge(plan_id)
         state = judged.execution.state
-        wanted = set(made_as(state, resolve(state, words)))
+        named = [made_as(state, resolve(state, [word])) for word in words]
+        wanted = {a for ids in named for a in ids}
+        alone = {ids[0] for ids in named if len(ids) == 1}  # of several, those that are as they were made stay so
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
         if everything and not wanted:
@@ -508,7 +509,7 @@ class Session:
                 writer.execute(command, by=self.by)  # units that no run has come to yet
             judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
-            accepted = [a for a, found in judged.reasons.items() if a in wanted and not found.fresh]
+            accepted = [a for a, found in judged.reasons.items() if a in wanted and (a in alone or not found.fresh)]
             run.accept(accepted, reason)
         return accepted
 
@@ -540,12 +541,12 @@ class Session:
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         result.code_unknown = judged.out_of_sight
-        result.undecided = judged.judge.in_order(judged.judge.undecided)
+        result.undecided = judged.judge.undecided
         if gone:
             result.gone, result.left = [*gone], left_by_units(judged.execution.state, self.root)
         self._keep_stats(judged.judge.observer)
         folder.catch_up(judged.execution)
-        if len(judged.selected) == len(artifacts) and not judged.judge.undecided:
+        if len(judged.selected) == len(artifacts) and not judged.judge.stood:
             self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)
         reporter.ended(result)

@@ -39,6 +39,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
     status = statuses(state)
     waits = bool(state.made) or is_open(state)
     blockers = _blockers(judged) if state.failed else {}
+    status |= {a: "blocked" for a in blockers if status[a] == "pending"}  # by way of a state, or of their order
     decide = prompts.decision(judged.judge, judged.selected, Options())
     leads_on = _next(judged, blockers, decide)
     if decide is None and leads_on not in ("", RUN):
@@ -195,7 +196,7 @@ def _about_state(judged: Judged) -> Decision | None:
 
 
 def _ways_from_state(state: State, artifact_id: str) -> Decision:
-    return Decision("pre_state_changed", [artifact_id], answers_to_state(state, state.artifacts[artifact_id]))
+    return Decision("pre_state_changed", [artifact_id], answers_to_state(artifact_id))
 
 
 def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str:
@@ -254,6 +255,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     reason = judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
+    status, blocked_by = statuses(state)[artifact_id], _blocked_by(judged, artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     if decide is None and reason.code == "pre_state_changed":
         decide = _ways_from_state(state, artifact_id)
@@ -262,7 +264,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
-        "status": statuses(state)[artifact_id],
+        "status": "blocked" if blocked_by and status == "pending" else status,
         "reason": _reason(judged, artifact_id, gone),
         "root_causes": [
             {"artifact": root, **_reason(judged, root, gone), "others": list(judged.reasons[root].others)}
@@ -271,7 +273,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         ],
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
-        "blocked_by": _blocked_by(judged, artifact_id),
+        "blocked_by": blocked_by,
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
         "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
@@ -288,7 +290,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         else None,
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
         "paused": _paused(state) if state.run is not None and state.run.artifact == artifact_id else None,
-        "dependents": [a for a in judged.judge.graph.above([artifact_id]) if a != artifact_id],
+        "dependents": [a for a in judged.judge.order_behind([artifact_id]) if a != artifact_id],
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
         "code_unknown": artifact_id in judged.out_of_sight,
     }

@@ -165,7 +165,7 @@ def show_changes(changes: ChangeReport, preview: PlanPreview, screen: Screen) ->
         if ids or name in ("New", "Modified"):
             order = [a for a in preview.graph if a in ids] + sorted(a for a in ids if a not in preview.graph)
             screen.say(f"  {name:<10} {len(ids)}{_names(order)}")
-    unchanged = sum(1 for a in preview.graph if a not in own and not preview.graph[a].gathers)
+    unchanged = sum(1 for a in (*preview.kept, *preview.items) if a not in own)
     why = "may follow from the above" if any(rows.values()) else "are to be made all the same"
     screen.say(f"  {'Unchanged':<10} {unchanged}" + (f", of which {len(follow)} {why}" if follow else ""))
 

@@ -29,8 +29,8 @@ _QUESTIONS = {
         "are what somebody accepted, and out of date now",
     ),
     "prompt_changed": (
-        "was made with another prompt, and the plan is not finished",
-        "were made with another prompt, and the plan is not finished",
+        "was made with another prompt than there is now",
+        "were made with another prompt than there is now",
     ),
     "pre_state_changed": (
         "was made from another state than there is now",
@@ -137,8 +137,7 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
         list_them = f"headway gc --outputs --dry-run{where}"
         yield "", f"Units that are gone leave their files: {names(result.left)}. {list_them} lists those that can go"
     if result.undecided:
-        them = "it" if len(result.undecided) == 1 else "them"
-        yield "", f"{still_undecided(result.undecided)}; headway run{where} makes {them} with the new one"
+        yield "", still_undecided(result.undecided)
     if result.code_unknown:
         yield "", out_of_sight(result.code_unknown)
     if result.unstable:

@@ -67,8 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--resume-allow-prompt-change",
         "--prompt-change",
         dest="prompt_change",
+        type=_reason,
         metavar="REASON",
-        default="",
         help="prompts were changed on purpose: go on with the new ones",
     )
     parser.add_argument("--reason", default="", help="why, for the record")
@@ -95,6 +95,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_plan(parser)
     add_json(parser)
+
+
+def _reason(text: str) -> str:
+    """Why, in words: without any there is nothing to record."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("say why, for the record")
+    return text
 
 
 def run(args: Any, screen: Screen) -> int:
@@ -177,7 +184,7 @@ def _options(args: Any) -> Options:
         on_edit="accept" if args.accept_edits or args.force_resume else "discard" if args.discard_edits else None,
         reason=args.reason,
         max_time=args.max_time,
-        prompt_change=args.prompt_change,
+        prompt_change=args.prompt_change or "",
         force_resume=args.force_resume,
         yes=args.yes,
     )
@@ -227,7 +234,13 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
         screen.note(screen.style(f"{preview.warning}.", "yellow", err=True))
     from headway.surfaces.cli.hands import leads_on
 
-    screen.say(f"\n{_next(preview, args) or leads_on(work.status(meant, take=take), same_plan(args))}")
+    if preview.decide is not None:
+        from headway.surfaces.cli.receipt import question
+
+        leads = question(preview.decide, same_plan(args), args.targets)
+    else:
+        leads = _next(preview, args) or leads_on(work.status(meant, take=take), same_plan(args))
+    screen.say(f"\n{leads}")
     return 0
 
 
@@ -239,8 +252,10 @@ def _next(preview: PlanPreview, args: Any) -> str:
         return ""
     first = f"Before it starts, run asks: {preview.question.text}. " if preview.question else ""
     given = {"--until": args.until, "--rerun": args.rerun, "--rerun-from": args.rerun_from, "--set": args.set}
-    given |= {"--take": [args.take] if args.take else []}
-    switches = {"--force": args.rerun_all, "--fresh": args.fresh}
+    once = {"--take": args.take, "--limit": args.limit, "--prompt-change": args.prompt_change, "--reason": args.reason}
+    given |= {flag: [str(value)] for flag, value in once.items() if value}
+    switches = {"--rerun-all": args.rerun_all, "--fresh": args.fresh, "--force-resume": args.force_resume}
+    switches |= {"--accept-edits": args.accept_edits, "--discard-edits": args.discard_edits}
     words = [*args.targets, *(word for flag, values in given.items() for value in values for word in (flag, value))]
     words += [flag for flag, is_on in switches.items() if is_on]
     return f"{first}Next: {shlex.join(['headway', 'run', *words])}{same_plan(args)}"

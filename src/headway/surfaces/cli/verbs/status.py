@@ -55,6 +55,8 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(
             f"Paused{where}: {paused['code']}" + (f", until {moment(paused['until'])}" if paused["until"] else "")
         )
+    elif open_ and document["status"] == "complete" and document["run"] and document["run"]["status"] == "paused":
+        screen.say("The last run was stopped on the way")
     if args.at is None:  # what led on then need not lead on now
         screen.say(leads_on(document, same_plan(args)))
     return 1 if args.check and open_ else 0

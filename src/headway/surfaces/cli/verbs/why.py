@@ -79,6 +79,9 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
     screen.say(f"{artifact_id} {'failed, and is to be made again' if failed else stands}.")
     _say_values(reason, screen)
+    own = next((root for root in found["root_causes"] if root["artifact"] == artifact_id), None)
+    if own is not None and own["others"]:
+        screen.say(f"    and: {_few(own['others'])}")
     if paused := found["paused"]:
         until = f" until {moment(paused['until'])}" if paused["until"] else ""
         screen.say(f"  the run paused here ({paused['code']}){until}")
@@ -105,6 +108,8 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  behind it: {_few(found['dependents'])}")
     blocker = next(iter(found["blocked_by"]), "")
     leads_there = f"headway why {as_word(blocker)}{where}" if blocker else ""
+    if not blocker and any(_is_left_alone(root, artifact_id) for root in found["root_causes"]):
+        leads_there = f"headway run{where}"
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
     elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
@@ -121,6 +126,12 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: {next_}")
     else:
         _say_cost(found["cost"], artifact_id, screen, leads_there, where)
+
+
+def _is_left_alone(root: Mapping[str, Any], artifact_id: str) -> bool:
+    """Whether it began with a prompt of another unit: a run of this one alone leaves that as it is."""
+    unit = root["artifact"].rpartition("/")[0]
+    return root["code"] == "prompt_changed" and bool(unit) and unit != artifact_id.rpartition("/")[0]
 
 
 def _say_all(named: Mapping[str, Mapping[str, str]], screen: Screen) -> None:
