@@ -317,7 +317,7 @@ def test_status_shows_units_by_phases(book: Book) -> None:
     book.stop_at("s2/write")
     book.go()
     text = book.do("status").out
-    assert "scene: 2 units × plan, preflight, continuity_pack, write" in text
+    assert "scene: 2 units × 8 phases\n      plan  preflight  continuity_pack  write" in text
     units = book.do("status", "--json").json["pipelines"]["scene"]["units"]
     assert {phase: found["status"] for phase, found in units["s1"].items()} == dict.fromkeys(
         [phase.removesuffix("~1") for phase in PHASES], "complete"

@@ -94,10 +94,12 @@ def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
     """Units × phases: a row for each unit that is not done, up to a screenful, and a line for those that are."""
     phases, units = pipeline["phases"], pipeline["units"]
     width = min(max((len(unit) for unit in units), default=4), 40)
-    screen.say(f"{name}: {len(units)} unit{'s' * (len(units) != 1)} × {', '.join(phases)}")
+    screen.say(f"{name}: {len(units)} unit{'s' * (len(units) != 1)} × {len(phases)} phase{'s' * (len(phases) != 1)}")
     rows = {unit: [_sign(row.get(phase)) for phase in phases] for unit, row in units.items()}
     open_ = {unit: row for unit, row in rows.items() if set(row) - {SIGN["complete"], SIGN["skipped"]}}
     shown = rows if len(rows) <= ROWS else dict(list(open_.items())[:ROWS])
+    if shown:
+        screen.say(screen.style(f"  {'':<{width}}  {'  '.join(phases)}", "dim"))
     for unit, row in shown.items():
         cells = "  ".join(f"{sign:^{len(phase)}}" for sign, phase in zip(row, phases, strict=True))
         screen.say(f"  {unit:<{width}}  {cells}".rstrip())
