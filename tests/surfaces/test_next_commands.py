@@ -493,3 +493,12 @@ def test_who_gives_back_what_is_complete_is_told_that_it_is(tmp_path: Path, caps
         refused = shop.run(capsys, *words)
         assert refused.code == 2
         assert f"status: complete\n  next: headway why --project {shop.root} feed\n" in refused.err
+
+
+def test_status_counts_what_is_only_put_back_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a preview does: it costs nothing to have it again."""
+    shop = project(tmp_path, "id: p\ngoal: g\nartifacts:\n  a: {run: 'echo a > {output}', produces: a.txt}\n")
+    shop.run(capsys, "run")
+    (shop.root / "a.txt").unlink()
+    assert last(shop.run(capsys, "status").out).startswith("1 to put back. Next: headway run")
+    assert "1 to put back" in shop.run(capsys, "run", "-n").out

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.core.freshness import EDITS
+from headway.core.freshness import EDITS, RESTORABLE
 from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.projections.story import moment
@@ -57,7 +57,9 @@ def leads_on(document: Mapping[str, Any], where: str) -> str:
     if document["decide"]:
         return question(Decision(**document["decide"]), where)
     grows = any(a["freshness"] == "stale" and a.get("gathers") in ("units", "last") for a in artifacts.values())
-    number = f"{len(open_)} to make {'so far' if grows else 'at most'}"
+    back = sum(artifacts[a]["reason"]["code"] in RESTORABLE for a in open_)
+    number = f"{len(open_) - back} to make {'so far' if grows else 'at most'}" if len(open_) > back else ""
+    number = ", ".join(part for part in (number, f"{back} to put back" if back else "") if part)
     claimed = [a for a in open_ if artifacts[a]["reason"]["code"] == "in_progress"]
     if any(not in_hand(artifacts[a]) for a in claimed):
         return f"{number}. A run is under way: headway log --follow{where}"
