@@ -5,6 +5,7 @@ Examining never writes. Mending deletes nothing: whatever cannot be believed is 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,6 +33,7 @@ from headway.projections.drift import adoption
 from headway.projections.plan_files import Drift, Kind
 from headway.projections.saved_execution import SavedExecution
 from headway.projections.story import count
+from headway.proposals import in_full, storable
 
 Answer = Literal["adopt", "discard"]
 REPAIR = "headway doctor --repair"
@@ -80,10 +82,8 @@ class Doctor:
             except HeadwayError as error:
                 failures.append(error)
         done += [] if plan_id else self._mend_history()
-        try:
+        with suppress(TryLater):  # whoever writes blobs may be putting the same bytes there now: it is found again
             done += [] if plan_id else self._give_up_blobs()
-        except TryLater as error:  # whoever writes them may be putting the same bytes there now
-            failures.append(error)
         if failures:
             raise failures[0]
         return done
@@ -127,19 +127,19 @@ class Doctor:
                 "blob.damaged",
                 f"Blob {name[:16]} is not what it was (in {os.path.basename(what)})",
                 "it cannot be restored from here; what is on disk with this digest still counts",
-                f"put .headway/blobs back from a backup, or give it up: {REPAIR}",
+                f"put .headway/blobs back from a backup, or, while nothing runs, give it up: {REPAIR}",
             )
 
     def _give_up_blobs(self) -> list[str]:
         """What is damaged still, after all that stands somewhere was taken from there; what lacks it is told next."""
         damaged = [name for name, _ in self.project.blobs.verify() if not name.endswith(".pack")]
-        if not damaged:
+        given_up, kept = self.project.blobs.give_up(damaged) if damaged else ([], [])
+        if not given_up:
             return []
-        kept = self.project.blobs.give_up(damaged)
-        shown = ", ".join(name[:16] for name in damaged[:SHOWN])
-        more = f" and {len(damaged) - SHOWN} more" if len(damaged) > SHOWN else ""
+        shown = ", ".join(name[:16] for name in given_up[:SHOWN])
+        more = f" and {len(given_up) - SHOWN} more" if len(given_up) > SHOWN else ""
         return [
-            f"Blob {shown}{more}: damaged, and nothing else has its bytes, so it is given up; as it was: {kept[0]}."
+            f"Blob {shown}{more}: damaged, with nothing that has the bytes, so given up; as it was: {', '.join(kept)}."
         ]
 
     # One plan.
@@ -200,6 +200,7 @@ class Doctor:
                 "blob.missing",
                 f"What {state.proposal.path} said when it was last taken in is gone",
                 "the next change of the file cannot be told from a change of the ledger",
+                f"{REPAIR} reads it from the file if that is as it was; else "
                 "{0} --take file, or {0} --take ledger".format(f"headway plans new {as_word(state.proposal.path)}"),
             )
         own: dict[str, int] = {}
@@ -245,21 +246,16 @@ class Doctor:
         taken, project = state.proposal, self.project
         if taken is None:
             return []
-        try:
+        with suppress(BlobDamaged):
             project.blobs.get(taken.blob)
-        except BlobDamaged:
-            with suppress(HeadwayError, OSError):
-                data, name = project.read_plan_file(os.path.join(project.root, taken.path))
-                parsed = project.parse(data, name)
-                if parsed.plan is not None and digest(data) == taken.source:
-                    project.take_in(
-                        parsed.plan,
-                        name=name,
-                        source=taken.source,
-                        problems=parsed.problems,
-                        plan_id=plan_id,
-                        show=False,
-                    )
+            return []
+        with suppress(HeadwayError, OSError):
+            data, name = project.read_plan_file(os.path.join(project.root, taken.path))
+            parsed = project.parse(data, name) if digest(data) == taken.source else None
+            if parsed is not None and parsed.plan is not None:
+                said = msgspec.json.encode(storable(in_full(parsed.plan, plan_id, project.store)))
+                if hashlib.sha256(said).hexdigest() == taken.blob:
+                    project.blobs.put(said)
                     project.blobs.sync()
                     return [f"what {taken.path} said when it was last taken in is read from it again."]
         return []

@@ -256,9 +256,7 @@ class Project:
         """
         folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
-            known = cast("SavedExecution", existing)
-            self.blobs.put(msgspec.json.encode(storable(in_full(plan, known.plan_id, self.store))))  # if it was lost
-            return Saved(known, "unchanged", [], list(problems))
+            return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
         elif drop is not None:

@@ -256,6 +256,15 @@ def test_a_missing_command_stops_nothing_that_does_not_need_it(bench: Bench) -> 
     assert bench.run().did == {"failed a", "made b", "made c"}
 
 
+@pytest.mark.parametrize(("left", "told"), [("", []), ("half of it", ["a"])])
+def test_of_what_an_attempt_left_only_bytes_are_worth_a_word(bench: Bench, left: str, told: list[str]) -> None:
+    """A shell makes an empty file before its command says that it cannot: nobody wants that back."""
+    bench.plan(a={"run": f"printf '{left}' > {{output}}; [ -e ready ] || exit 75; echo done > {{output}}"})
+    assert bench.run().result.status == "paused"
+    bench.write("ready", "")
+    assert [kept.artifact for kept in bench.run().result.preserved] == told
+
+
 def test_an_exhausted_quota_pauses(bench: Bench) -> None:
     """Nothing has failed; the run says when to come back."""
 

@@ -83,6 +83,8 @@ def test_a_preview_leads_to_what_was_previewed(book: Book) -> None:
     book.prompt("write", "write anew {{ unit }}")
     asked = book.do("run", "-n", "s1").out
     assert f"Decide: headway run s1 --resume-allow-prompt-change REASON --project {book.root}" in asked
+    part = book.do("run", "-n", "--until", "s1/write", "--limit", "1").out
+    assert "Decide: headway run --until s1/write --limit 1 --resume-allow-prompt-change REASON" in part
     given = ("s1", "--prompt-change", "a try", "--rerun-from", "write")
     leads = book.do("run", "-n", *given).out.splitlines()[-1]
     assert leads == f"Next: headway run s1 --rerun-from write --prompt-change 'a try' --project {book.root}"

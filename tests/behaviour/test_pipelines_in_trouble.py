@@ -272,25 +272,114 @@ def test_what_follows_from_a_failed_phase_of_a_unit_before_is_made_with_it(book:
     assert {"s1/write", "s1/repair~1", "s1/apply"} <= set(book.calls())
 
 
+def test_a_prompt_that_was_tried_on_a_unit_before_and_changed_back_costs_nothing(book: Book) -> None:
+    """That unit is taken from its blobs, not left with the try."""
+    book.outline(3)
+    book.go()
+    state = book.read("state.json")
+    book.prompt("write", "write anew {{ unit }}")
+    book.go("s2")
+    book.prompt("write", "write {{ unit }}")
+    book.calls()
+    back = book.go("s3")
+    assert (back["made"], book.calls(), back["undecided"]) == ([], [], [])
+    assert "s2/write" in back["reused"]
+    assert book.read("state.json") == state
+
+
+def test_a_phase_that_was_skipped_stands_like_the_others_of_its_unit(book: Book) -> None:
+    """So do those after it, and the units between."""
+    book.go()
+    book.do("skip", "s1/plan", "--reason", "none needed")
+    book.prompt("write", "write anew {{ unit }}")
+    book.calls()
+    assert book.go("s2")["undecided"] == ["s1/write"]
+    assert {a.partition("/")[0] for a in book.calls()} == {"s2"}
+
+
+def test_what_somebody_edited_in_a_unit_before_is_followed_once_it_is_accepted(book: Book) -> None:
+    """Or what was made from it would be paired with other bytes."""
+    book.go()
+    (book.root / "work/s1/card.json").write_text('{"title": "Mine", "prompt": "-"}')
+    book.prompt("write", "write anew {{ unit }}")
+    held = book.go("s2")
+    assert [d["code"] for d in held["decisions"]] == ["output_modified"]
+    book.calls()
+    ran = book.go("s2", "--accept-edits")
+    assert {"s1/write", "s1/apply", "s2/apply"} <= set(ran["made"])
+    assert "Mine" in book.read("work/s1/prose.md")
+
+
+def test_a_loop_of_a_unit_before_that_has_to_go_on_is_gone_round(book: Book) -> None:
+    """What only stands for it does not stand on rounds that were not made then."""
+    book.go()
+    add_task(book, "def lint(ctx):\n", "def lint(ctx):\n    (ctx.root / 'fail').exists() and 1 / 0\n")
+    (book.root / "fail").write_text("")
+    book.go("s1")
+    (book.root / "fail").unlink()
+    book.needs(s1=2)
+    book.prompt("write", "write anew {{ unit }}")
+    book.calls()
+    ran = book.go("s2", "--prompt-change", "a try")
+    assert ran["status"] == "completed"
+    assert {"s1/lint~1", "s1/repair~2", "s1/lint~2", "s1/apply"} <= set(book.calls())
+    assert "s1/write" not in ran["made"]
+
+
+def test_a_unit_before_that_waits_at_a_gate_says_so(book: Book) -> None:
+    """It stands no more than anybody else's that nobody has let pass."""
+    book.edit("      plan:\n        make:", "      plan:\n        gates: {editor: {by: [ann]}}\n        make:")
+    book.go()
+    book.prompt("plan", "plan anew {{ unit }}")
+    told = book.go("s2")
+    assert "s1/plan" in told["waiting"]
+
+
+def test_making_all_of_a_unit_anew_is_no_answer_for_what_it_requires(book: Book) -> None:
+    """Its prompt is asked about all the same, and what would not decide is not offered."""
+    book.edit("    make: tasks.py:outline\n", "    make: tasks.py:outline\n    templates: prompts/outline.md\n")
+    book.prompt("outline", "outline")
+    book.stop_at("s2/apply")
+    book.go()
+    book.stop_at("")
+    book.prompt("outline", "outline anew")
+    for words in (("s1",), ("s1", "--rerun-all")):
+        (decision,) = book.go(*words)["decisions"]
+        assert decision["artifacts"] == ["outline"]
+        assert decision["flags"] == ["--resume-allow-prompt-change REASON", "--rerun-from outline"]
+
+
 def test_all_of_a_unit_anew_leaves_what_units_come_from(book: Book) -> None:
     """And the units before it; an artifact outside of the pipeline has all that it is made from made anew."""
     book.go()
     ran = book.go("s2", "--rerun-all")
     assert {a.partition("/")[0] for a in ran["made"]} == {"s2"}
     assert {"outline", "book", "s1/apply", "s2/apply"} <= set(book.go("book", "--rerun-all")["made"])
+    book.edit(
+        "  book:\n",
+        "  blurb: {requires: [s2/write], produces: blurb.md, run: 'cp work/s2/prose.md blurb.md'}\n  book:\n",
+    )
+    book.go()
+    made = {a.partition("/")[0] for a in book.go("blurb", "--rerun-all")["made"]}
+    assert made == {"outline", "s2", "blurb"}, "a unit of which only the state is wanted is not made anew"
 
 
 def test_a_try_that_was_permitted_and_cut_off_is_not_asked_about_again(book: Book) -> None:
     """The reason is on record for these units and this very prompt; for no other."""
     book.stop_at("s2/apply")
     book.go()
-    book.prompt("write", "write anew {{ unit }}")
-    book.stop_at("s1/plan")
-    book.go("s1", "--rerun-from", "s1/plan", "--prompt-change", "a try")
     book.stop_at("")
-    assert book.go("s1")["decisions"] == []
+    book.prompt("write", "write anew {{ unit }}")
+    add_task(
+        book, "def write(ctx):\n", "def write(ctx):\n    if (ctx.root / 'late').exists(): raise QuotaExhausted()\n"
+    )
+    add_task(book, "import json", "from headway import QuotaExhausted\nimport json")
+    (book.root / "late").write_text("")
+    assert book.go("s1", "--prompt-change", "a try")["status"] == "paused"
+    (book.root / "late").unlink()
+    assert book.go("s1")["status"] == "completed"
     book.prompt("write", "write once more {{ unit }}")
-    assert book.go("s2")["decisions"]
+    assert book.go("s1")["decisions"]
 
 
 def test_a_prompt_change_needs_a_reason(book: Book) -> None:

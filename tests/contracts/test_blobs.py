@@ -243,6 +243,30 @@ def test_a_damaged_blob_is_never_given_out(folder: Path, size: int) -> None:
     assert list(Blobs(str(folder)).verify()) == []
 
 
+@pytest.mark.parametrize("size", [5, LARGE])
+@pytest.mark.parametrize("mended", [False, True])
+def test_what_is_given_up_is_damaged_still(folder: Path, size: int, mended: bool) -> None:
+    """Of what somebody has put again meanwhile nothing is lost; nor of its neighbours."""
+    data = b"x" * size
+    blobs = Blobs(str(folder))
+    name, other = blobs.put(data), blobs.put(b"other")
+    blobs.close()
+    path = packs(folder)[0] if size < LARGE else folder / name[:2] / name
+    path.write_bytes(path.read_bytes().replace(b"xxxxx", b"xyxxx", 1))
+    found = [found for found, _ in Blobs(str(folder)).verify()]
+    if mended:
+        again = Blobs(str(folder))
+        again.put(data)
+        again.close()
+    given_up, kept = Blobs(str(folder)).give_up(found)
+    assert given_up == ([] if mended else [name])
+    assert kept == ([] if mended else [f"{path.name}.damaged"])
+    reader = Blobs(str(folder))
+    assert reader.get(other) == b"other"
+    assert reader.has(name) is mended
+    assert list(reader.verify()) == []
+
+
 def test_any_flipped_byte_in_a_pack_is_found_and_spoils_one_blob(folder: Path) -> None:
     """Entries behind a damaged one are found again; nothing wrong is ever given out."""
     contents = [b"first", b"second \n blob", b"", b"last one"]

@@ -7,7 +7,7 @@ All walks are loops, so depth is bounded by memory and not by the interpreter's 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -230,6 +230,17 @@ class ArtifactGraph:
                     seen.add(required)
                     queue.append(required)
         return [artifact_id for artifact_id in self._artifacts if artifact_id in seen]
+
+    def closure(self, ids: Iterable[str], also: Callable[[str], Iterable[str]]) -> set[str]:
+        """These and everything that they require, or need besides by what `also` says of each, directly or not."""
+        seen = {artifact_id for artifact_id in ids if artifact_id in self._artifacts}
+        queue = list(seen)
+        for artifact_id in queue:
+            for needed in (*self._artifacts[artifact_id].requires, *also(artifact_id)):
+                if needed in self._artifacts and needed not in seen:
+                    seen.add(needed)
+                    queue.append(needed)
+        return seen
 
     def above(self, ids: Iterable[str]) -> list[str]:
         """These and everything that requires them, directly or not, in plan order."""

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headway.core.fingerprint import content_of, reuse_key
-from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
+from headway.core.freshness import (
+    EDITS,
+    FRESH,
+    RESTORABLE,
+    Disk,
+    Reason,
+    compare_outputs,
+    compare_parts,
+    find_edit,
+    judge,
+)
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made, last_whole, unfinished, unseen
@@ -69,7 +79,8 @@ class Judge:
         self.forced = set(forced)
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
-        self._left: Collection[str] = ()
+        self._left: dict[str, tuple[str, str]] = {}
+        self._left_units: frozenset[tuple[str, str]] = frozenset()
         self.stood: set[str] = set()
         """What is not wanted but for what it hands on, and stands as it was made whatever has changed since."""
         self.files = Sources(
@@ -191,7 +202,6 @@ class Judge:
         """As `all`, where all else is known to be fresh by what still stands of a stamp."""
         self.standing = standing
         self.reasons.update(dict.fromkeys(self.graph, FRESH))
-        self.stood.update(self._left)  # but for those that are looked at now
         for artifact_id in self.order:
             del self.reasons[artifact_id]
         for artifact_id in self.order:
@@ -221,12 +231,10 @@ class Judge:
         return ArtifactGraph.over(in_plan_order).topological_sort()
 
     def order_of(self, just: Collection[str]) -> list[str]:
-        """These and what they build on, in dependency order, at a cost that depends on them alone."""
-        wanted = set(self.graph.below(just))
+        """These and what they build on, in dependency order."""
         if not self.shared.chains:
-            return ArtifactGraph.over({a: self.graph[a] for a in wanted}).topological_sort()
-        while more := {stage for a in wanted for stage in self.shared.after(a)} - wanted:
-            wanted |= set(self.graph.below(more))
+            return ArtifactGraph.over({a: self.graph[a] for a in self.graph.below(just)}).topological_sort()
+        wanted = self.graph.closure(just, self.shared.after)
         return [a for a in self.shared.order() if a in wanted]
 
     def again(self, artifact_id: str, *, anew: Moment | None = None) -> Reason:
@@ -240,14 +248,13 @@ class Judge:
         if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
+            if self._left and self._can_stand(spec):
+                self.stood.add(artifact_id)
         else:
             done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            if done is not None and artifact_id in self._left and self._can_stand(spec):
-                disk = self._outputs(spec, done)
-                reason = find_edit(disk) or compare_outputs(disk)
-                if reason.code != "unstored":
-                    self.stood.add(artifact_id)
+            if done is not None and self._left and self._can_stand(spec):
+                reason = self._as_made(spec, done)
             elif done is not None:
                 reason = self._made(spec, done)
             else:
@@ -257,30 +264,65 @@ class Judge:
         self.reasons[artifact_id] = reason
         return reason
 
-    def leave(self, before: Collection[str]) -> None:
-        """These are of units before those that are wanted: if the prompt of any of them has changed, all stand.
+    def leave(self, ids: Collection[str]) -> None:
+        """These are wanted only for what they hand on: from here on they stand as they were made.
 
-        Not only those with that prompt: what they were made from and what was made from them belongs to it.
+        Not only those whose prompt has changed: what they were made from and what was made from them belongs to it.
         """
-        known = ((a, last_made(self.state, a)) for a in before)
-        changed = any(done is not None and done.fp.templates != self.prompt(a) for a, done in known)
-        self._left = before if changed else ()
+        specs = self.state.artifacts
+        self._left = {a: (specs[a].pipeline, specs[a].unit) for a in ids}
+        self._left_units = frozenset(self._left.values())
         self.stood.intersection_update(self._left)
 
+    @property
+    def leaves(self) -> bool:
+        """Whether anything is left as it was made."""
+        return bool(self._left)
+
+    def is_left(self, artifact_id: str) -> bool:
+        """Whether it stands as it was made, or would but for somebody's edit, or for a gate that it waits at."""
+        waits = artifact_id in self._left and self.reasons[artifact_id].code in ("gates_open", *EDITS)
+        return waits or artifact_id in self.stood
+
+    def judge_left(self) -> None:
+        """Judge once more what was judged; the others were known to be fresh, and so they stand."""
+        self.stood.update(self._left.keys() - set(self.order))
+        for artifact_id in self.order:
+            self.again(artifact_id)
+
     def _can_stand(self, spec: ArtifactSpec) -> bool:
-        """Whether nothing that it was made from is made now."""
+        """Whether nothing that it was made from is made now; a round of a loop that was never made is."""
         self.stood.discard(spec.id)
-        if self.is_forced(spec.id) or spec.id in self.state.failed:
+        if spec.id not in self._left or self.is_forced(spec.id) or spec.id in self.state.failed:
             return False
-        earlier = (*spec.requires, *self.shared.after(spec.id)) if self.shared.chains else spec.requires
-        return all(r in self.stood for r in earlier if r in self._left)
+        specs, earlier = self.state.artifacts, (*spec.requires, *self.shared.after(spec.id))
+        known = (r for r in earlier if r in specs and (specs[r].pipeline, specs[r].unit) in self._left_units)
+        return all(r in self.stood for r in known)
+
+    def _as_made(self, spec: ArtifactSpec, done: Completion) -> Reason:
+        """The verdict on what stands as it was made: by its outputs alone."""
+        disk = self._outputs(spec, done)
+        reason = self._behind_gates(spec, find_edit(disk) or compare_outputs(disk))
+        if reason.fresh or reason.code in RESTORABLE:
+            self.stood.add(spec.id)
+        return reason
+
+    def _behind_gates(self, spec: ArtifactSpec, reason: Reason) -> Reason:
+        """What was made and would be fresh may wait for its gates."""
+        if reason.fresh and spec.id in self.state.made:
+            return Reason("gates_open", ", ".join(lack.text for lack in missing(self.state, spec.id)))
+        return reason
+
+    def has_another_prompt(self, artifact_id: str) -> bool:
+        """Whether the templates that it was last made with are not what they are now."""
+        spec, done = self.state.artifacts[artifact_id], last_made(self.state, artifact_id)
+        return bool(spec.templates) and done is not None and done.fp.templates != self.prompt(artifact_id)
 
     @property
     def undecided(self) -> list[str]:
         """What stands although its prompt has changed, in order."""
-        artifacts, prompt = self.state.artifacts, self.prompt
-        stood = ((a, last_made(self.state, a)) for a in self.order if a in self.stood) if self.stood else ()
-        return [a for a, done in stood if artifacts[a].templates and done and done.fp.templates != prompt(a)]
+        known = [a for a in self.order if a in self.stood and a in self.state.artifacts] if self.stood else []
+        return [a for a in known if self.has_another_prompt(a)]
 
     def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
         """What the artifact reads is looked at once more, if nobody has in this moment."""
@@ -329,8 +371,7 @@ class Judge:
         )
         if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
-        if reason.fresh and artifact_id in state.made:
-            reason = Reason("gates_open", ", ".join(lack.text for lack in missing(state, artifact_id)))
+        reason = self._behind_gates(spec, reason)
         if reason.code in NAMEABLE or reason.code == "adopted_edit":
             reason = self._named(spec, reason, earlier)
         return reason

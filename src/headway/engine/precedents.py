@@ -189,6 +189,7 @@ class Precedents:
     def _index(self, plan: str, known: tuple[int, str] | None) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
         self._ends[plan] = known[1] if known is not None else START
+        self._resets.pop(plan, None)
         if known is not None and self._store.ends_with(plan, known[1]):
             return  # most have gained nothing: a short look each, however many there are
         records = self._store.folder(plan).history(known[0] if known is not None else 1, about=TELLING)
@@ -198,7 +199,6 @@ class Precedents:
                 self._index_anew(plan)
                 return
         gained, gone = _Gained(), set[str]()
-        self._resets.pop(plan, None)
         for record in records:
             if isinstance(record.event, ev.PlanReset):
                 gone.update(record.event.ids)

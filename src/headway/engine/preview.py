@@ -223,7 +223,7 @@ def foresee(
     kept = [a for a in chosen if a not in items]
     making = [a for a, item in items.items() if item.action == "make"]
     taking = {a: item.estimate for a, item in items.items()}
-    undecided = [a for a, item in items.items() if item.action in UNDECIDED and a in estimates]
+    open_ = [a for a, item in items.items() if item.action in UNDECIDED and a in estimates]
     ran_before = previous is not None and previous.state.run is not None
     return PlanPreview(
         plan_id=state.plan_id,
@@ -236,9 +236,7 @@ def foresee(
         model_distribution=mix,
         total=_total(ordered, gathering | taking, at_once),
         full=_total(ordered, {**gathering, **estimates}, at_once),
-        decided=_total(ordered, gathering | taking | {a: estimates[a] for a in undecided}, at_once)
-        if undecided
-        else None,
+        decided=_total(ordered, gathering | taking | {a: estimates[a] for a in open_}, at_once) if open_ else None,
         jobs=at_once,
         previous=previous,
         changes=report_changes(judged.reasons, graph, previous, chosen)

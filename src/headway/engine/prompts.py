@@ -16,7 +16,7 @@ from headway.core.ids import as_word
 from headway.core.state import Output, PromptChange, State
 from headway.engine.judge import Judge
 from headway.engine.result import Decision, Options
-from headway.engine.selecting import tells_where
+from headway.engine.selecting import forced_by, tells_where
 
 FEW = 3
 """So many ids are named one by one where something is to be typed."""
@@ -55,7 +55,7 @@ class Question(NamedTuple):
         return f"{self.template} {became}. It made {what}. Making again: {again}"
 
 
-def answers(state: State, questions: Sequence[Question]) -> list[str]:
+def answers(state: State, questions: Sequence[Question], options: Options, selected: set[str]) -> list[str]:
     """What decides about them. Making anew begins with the first of their phases, or else with what they are about."""
     made = list(dict.fromkeys(a for question in questions for a in question.artifacts))
     first = state.artifacts[made[0]]
@@ -65,14 +65,16 @@ def answers(state: State, questions: Sequence[Question]) -> list[str]:
     else:
         begin = " ".join(map(as_word, made)) if len(made) <= FEW else ""
     anew = [f"--rerun-from {begin}"] if begin else []
-    return ["--resume-allow-prompt-change REASON", *anew, "--rerun-all"]
+    if forced_by(state, msgspec.structs.replace(options, rerun_all=True), selected).issuperset(made):
+        anew.append("--rerun-all")
+    return ["--resume-allow-prompt-change REASON", *anew]
 
 
 def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[Question]:
     """Changed templates that the user has to decide about before anything is made."""
     state = judge.state
     policy = state.settings.prompt_changes
-    if options.prompt_change or options.rerun_all or policy == "follow":
+    if options.prompt_change or policy == "follow":
         return []
     if policy == "ask" and (state.whole or state.run is None):
         return []
@@ -81,11 +83,13 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
     return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
 
 
-def decision(judge: Judge, selected: Collection[str], options: Options) -> Decision | None:
+def decision(judge: Judge, selected: set[str], options: Options) -> Decision | None:
     """The same for whoever only looks: what a run of these would be refused for, and what decides it."""
     questions = asked_about(judge, selected, options)
     asked = dict.fromkeys(a for question in questions for a in question.artifacts)
-    return Decision("prompt_changed", list(asked), answers(judge.state, questions)) if asked else None
+    return (
+        Decision("prompt_changed", list(asked), answers(judge.state, questions, options, selected)) if asked else None
+    )
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:
@@ -115,15 +119,13 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
 
     Without those that are made anew anyway, and those of units that nobody asked for.
     """
-    found = []
-    for artifact_id, spec in judge.state.artifacts.items():
-        if artifact_id in judge.stood or judge.is_forced(artifact_id):
-            continue
-        if spec.templates and artifact_id in selected:
-            done = judge.known(artifact_id)
-            if done is not None and done.fp.templates != judge.prompt(artifact_id):
-                found.append(artifact_id)
-    return found
+    wanted = (a for a in judge.state.artifacts if a in selected and not (judge.is_left(a) or judge.is_forced(a)))
+    return [a for a in wanted if judge.has_another_prompt(a)]
+
+
+def are_tried_elsewhere(judge: Judge, before: Collection[str]) -> bool:
+    """Whether a prompt of these, which nobody asked for, has changed, and not back to what they were once made with."""
+    return bool(_undecided(judge, [a for a in changed(judge, before) if a not in judge.state.failed]))
 
 
 def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:

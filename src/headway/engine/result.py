@@ -36,6 +36,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     yes: bool = False
 
     @property
+    def part(self) -> tuple[str, ...]:
+        """The part of the plan that is wanted, as somebody would type it."""
+        until = ("--until", *self.until) if self.until else ()
+        return (*self.targets, *until, *(("--limit", str(self.limit)) if self.limit is not None else ()))
+
+    @property
     def partial(self) -> bool:
         """Only a part of the plan is wanted, so the plan's own end is not this run's to declare."""
         return bool(self.targets or self.until or self.limit is not None)

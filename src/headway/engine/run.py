@@ -108,7 +108,7 @@ class Run:
         self._started = 0
         self._announced: frozenset[str] = frozenset()
         self._moment = Moment()
-        self.result = RunResult(plan_id=self._record.state.plan_id, run_id=run_id, root=root, targets=options.targets)
+        self.result = RunResult(plan_id=self._record.state.plan_id, run_id=run_id, root=root, targets=options.part)
         self._tally = Tally(judge, self._record, reporter, self.result, selected)
         self._in_place = InPlace(judge, self._record)
         workshop = Workshop(root, judge.outputs, home, judge.templates.render)

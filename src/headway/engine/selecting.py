@@ -29,10 +29,12 @@ def selected_by(state: State, options: Options, shared: Shared | None = None) ->
         return set(state.artifacts)
     graph = ArtifactGraph.over(state.artifacts)
     chains = shared or Shared(graph)
-    found = set(graph.below(_named(state, words)))
-    while more := {other for a in found for other in (*chains.after(a), *_decided_by(graph[a]))} - found:
-        found |= set(graph.below(more))
-    return found
+    return graph.closure(_named(state, words), lambda a: (*chains.after(a), *_decided_by(graph[a])))
+
+
+def _unit(spec: ArtifactSpec) -> tuple[str, str]:
+    """The unit that it belongs to; ("", "") if to none."""
+    return (spec.pipeline, spec.unit) if spec.unit else ("", "")
 
 
 def only_before(state: State, options: Options, selected: Collection[str]) -> set[str]:
@@ -44,8 +46,8 @@ def only_before(state: State, options: Options, selected: Collection[str]) -> se
     asked = set(ArtifactGraph.over(specs).below(_named(state, options.targets)))
     if options.until:
         asked |= selected_by(state, msgspec.structs.replace(options, targets=()))
-    units = {(specs[a].pipeline, specs[a].unit) for a in asked}
-    return {a for a in selected if specs[a].unit and (specs[a].pipeline, specs[a].unit) not in units}
+    units = {_unit(specs[a]) for a in asked} | {("", "")}
+    return {a for a in selected if _unit(specs[a]) not in units}
 
 
 def _decided_by(spec: ArtifactSpec) -> tuple[str, ...]:
@@ -76,11 +78,10 @@ def forced_by(state: State, options: Options, selected: set[str]) -> set[str]:
     What names several, as a pattern does, means those that the run is about; what names one is not passed over.
     """
     if options.rerun_all:
-        asked = selected - only_before(state, options, selected)
-        units = {(state.artifacts[a].pipeline, state.artifacts[a].unit) for a in _named(state, options.targets)}
-        if options.targets and all(unit for _, unit in units):  # and what units are made from is left as it is
-            asked = {a for a in asked if (state.artifacts[a].pipeline, state.artifacts[a].unit) in units}
-        return asked
+        units = {_unit(state.artifacts[a]) for a in _named(state, options.targets)}
+        if units and ("", "") not in units:  # what units are made from is not theirs
+            return {a for a in selected if _unit(state.artifacts[a]) in units}
+        return selected - only_before(state, options, selected)
     named = {word: set(_with_rounds(state, resolve(state, [word]))) & selected for word in options.rerun}
     forced = set().union(*named.values())
     if beside := [word for word, found in named.items() if not found and (word in state.artifacts or not forced)]:

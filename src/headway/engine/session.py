@@ -196,13 +196,14 @@ class Session:
         reason = call.explain(changes) if can_agree else None
         if reason:
             return call._replace(options=msgspec.structs.replace(call.options, prompt_change=reason)), None
-        result = RunResult(plan_id=judged.execution.plan_id, root=self.root, targets=call.options.targets)
+        result = RunResult(plan_id=judged.execution.plan_id, root=self.root, targets=call.options.part)
+        ways = prompts.answers(judged.execution.state, changes, call.options, judged.selected)
         for change in changes:
             if reason is None:  # otherwise they were shown a moment ago
                 result.prompts.append(change)
             for artifact_id in change.artifacts:
                 result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
-                result.decide("prompt_changed", artifact_id, prompts.answers(judged.execution.state, changes))
+                result.decide("prompt_changed", artifact_id, ways)
         call.reporter.begun(result, {}, 0)
         call.reporter.ended(result)
         return call, result
@@ -254,7 +255,7 @@ class Session:
         elsewhere = Elsewhere(self.store, judge_of, neighbour_of)
         outputs.borrowed = elsewhere.texts
         judge = judge_of(execution.state, functions)
-        selected = self._select(judge, execution.state, options)
+        selected = selected_by(execution.state, options, judge.shared)
         judge.forced = forced_by(execution.state, options, selected)
         if standing is None or concerned is None:
             judge.all(just)
@@ -263,12 +264,17 @@ class Session:
             judge.only(standing)
             if not writable:  # whoever shows it shows it in the plan's order
                 judge.reasons = {a: judge.reasons[a] for a in judge.shared.order()}
+        before = only_before(execution.state, options, selected)
+        if before and prompts.are_tried_elsewhere(judge, before):
+            judge.leave(before)
+            judge.judge_left()
         return Judged(execution, judge, selected)
 
-    def _select(self, judge: Judge, state: State, options: Options) -> set[str]:
-        """What a run is about; of whom it only wants what they hand on, its judge is told."""
+    def _select_anew(self, judge: Judge, state: State, options: Options) -> set[str]:
+        """What a run is about once the plan has grown."""
         selected = selected_by(state, options, judge.shared)
-        judge.leave(only_before(state, options, selected))
+        if judge.leaves:
+            judge.leave(only_before(state, options, selected))
         return selected
 
     def _standing(
@@ -375,7 +381,7 @@ class Session:
         making = [a for a in stale if state.artifacts[a].has_recipe]
         question = ask_first(state, making, self._costs(state, making))
         if question is not None and not call.options.yes and not (call.agree is not None and call.agree(question)):
-            result = RunResult(plan_id=state.plan_id, root=self.root, targets=call.options.targets)
+            result = RunResult(plan_id=state.plan_id, root=self.root, targets=call.options.part)
             result.kept = [a for a in judged.reasons if a in judged.selected and judged.reasons[a].fresh]
             result.reasons = {a: judged.reasons[a] for a in stale}
             result.decisions = [Decision(question.code, making, ["--yes"])]
@@ -479,7 +485,7 @@ class Session:
             selected=judged.selected,
             reporter=call.reporter,
             function=call.load or loader(self.root, call.functions),
-            select=lambda state: self._select(judged.judge, state, call.options),
+            select=lambda state: self._select_anew(judged.judge, state, call.options),
             loop=call.loop,
             stop=call.stop,
             show=show,

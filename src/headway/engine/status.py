@@ -15,7 +15,7 @@ from headway.core.state import Claim, State
 from headway.engine import prompts
 from headway.engine.jobs import effect_question
 from headway.engine.result import Decision, Options
-from headway.engine.selecting import answers_to_state
+from headway.engine.selecting import answers_to_state, only_before, selected_by
 from headway.engine.session import Judged
 from headway.errors import NotFound
 from headway.ledger.recovery import now
@@ -289,11 +289,21 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         if failure
         else None,
         "accepted": {"by": done.by, "at": done.at, "reason": done.note} if done and done.how == "accepted" else None,
+        "left_alone": _is_left_alone(judged, artifact_id, roots),
         "paused": _paused(state) if state.run is not None and state.run.artifact == artifact_id else None,
         "dependents": [a for a in judged.judge.order_behind([artifact_id]) if a != artifact_id],
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
         "code_unknown": artifact_id in judged.out_of_sight,
     }
+
+
+def _is_left_alone(judged: Judged, artifact_id: str, roots: Sequence[str]) -> bool:
+    """Whether it began with the prompt of a unit before it, which a run of it alone leaves as it is."""
+    state, prompted = judged.execution.state, [a for a in roots if judged.reasons[a].code == "prompt_changed"]
+    if not any(state.artifacts[a].unit for a in prompted):
+        return False
+    alone = Options(targets=(artifact_id,))
+    return not only_before(state, alone, selected_by(state, alone, judged.judge.shared)).isdisjoint(prompted)
 
 
 def first_cause(reasons: Mapping[str, Reason], ids: Sequence[str]) -> str:
@@ -325,7 +335,8 @@ def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
         return {}
     found, stack = {artifact_id}, [artifact_id]
     while stack:
-        more = [r for r in _needs(judged, stack.pop()) if r in artifacts and r not in found]
+        needs = (r for r in _needs(judged, stack.pop()) if r in artifacts and r not in found)
+        more = [r for r in needs if r in failed or not judged.reasons[r].fresh]
         found.update(more)
         stack += more
     return {a: failed[a].error for a in artifacts if a in failed and a in found and a != artifact_id}

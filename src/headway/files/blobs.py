@@ -451,21 +451,32 @@ class Blobs:
         self._forget()
         return done
 
-    def give_up(self, names: Collection[str]) -> list[str]:
-        """Let go of blobs that are not what they were. The files that held them are kept aside: where."""
+    def give_up(self, names: Collection[str]) -> tuple[list[str], list[str]]:
+        """Let go of those that are not what they were, of which nobody has put a sound copy meanwhile.
+
+        Which they are, and the files that held them, kept aside.
+        """
         self.close()
         with self._alone():
             self._forget()
             self._learn(indexed=False)
-            packs = [pack for pack in self._packs() if not self._listed(pack).keys().isdisjoint(names)]
-            large = [path for name, path in self._large_files() if name in names]
+            damaged = [name for name in names if not self._is_sound(name)]
+            packs = [pack for pack in self._packs() if not self._listed(pack).keys().isdisjoint(damaged)]
+            large = [path for name, path in self._large_files() if name in damaged]
             kept = [copy_aside(self._disk, path) for path in (*(os.path.join(self.folder, p) for p in packs), *large)]
-            self._repack(packs, names)
+            self._repack(packs, damaged)
             for path in large:
                 self._disk.remove(path)
             self._forget()
             self._sound.clear()
-        return kept
+        return damaged, kept
+
+    def _is_sound(self, name: str) -> bool:
+        try:
+            self.get(name)
+        except BlobDamaged:
+            return False
+        return True
 
     def _find(self, name: str) -> Place | None:
         place = self._place(name)

@@ -17,6 +17,9 @@ T = TypeVar("T")
 MOST = 10
 """So many lines of one sort at most; the rest is a number."""
 
+PARTS = ("--until", "--limit")
+"""Flags among the words that say which part of a plan is wanted."""
+
 WORTH_SAYING = 1000
 """Milliseconds of work that were saved, below which nobody wants to hear of it."""
 
@@ -160,7 +163,7 @@ def question(decision: Decision, where: str = "", targets: Sequence[str] = ()) -
     """Something that only the user can decide, and what decides it: of no more than was asked for."""
     one = len(decision.artifacts) == 1
     what = _QUESTIONS.get(decision.code, (decision.code, decision.code))[0 if one else 1]
-    run = " ".join(("headway run", *map(as_word, targets)))
+    run = " ".join(("headway run", *(word if word in PARTS else as_word(word) for word in targets)))
     ways = [about(f"{run} {flag}" if flag.startswith("-") else flag, where) for flag in decision.flags]
     ways += ["change it back"] if decision.code == "prompt_changed" else []
     left = "It was not touched" if one else "They were not touched"

@@ -237,7 +237,7 @@ def _preview(work: Work, meant: Meant, variables: dict[str, str], args: Any, scr
     if preview.decide is not None:
         from headway.surfaces.cli.receipt import question
 
-        leads = question(preview.decide, same_plan(args), args.targets)
+        leads = question(preview.decide, same_plan(args), _options(args).part)
     else:
         leads = _next(preview, args) or leads_on(work.status(meant, take=take), same_plan(args))
     screen.say(f"\n{leads}")

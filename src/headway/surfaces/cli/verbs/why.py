@@ -108,7 +108,7 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  behind it: {_few(found['dependents'])}")
     blocker = next(iter(found["blocked_by"]), "")
     leads_there = f"headway why {as_word(blocker)}{where}" if blocker else ""
-    if not blocker and any(_is_left_alone(root, artifact_id) for root in found["root_causes"]):
+    if not blocker and found["left_alone"]:
         leads_there = f"headway run{where}"
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
@@ -126,12 +126,6 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: {next_}")
     else:
         _say_cost(found["cost"], artifact_id, screen, leads_there, where)
-
-
-def _is_left_alone(root: Mapping[str, Any], artifact_id: str) -> bool:
-    """Whether it began with a prompt of another unit: a run of this one alone leaves that as it is."""
-    unit = root["artifact"].rpartition("/")[0]
-    return root["code"] == "prompt_changed" and bool(unit) and unit != artifact_id.rpartition("/")[0]
 
 
 def _say_all(named: Mapping[str, Mapping[str, str]], screen: Screen) -> None:
