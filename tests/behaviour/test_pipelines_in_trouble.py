@@ -310,6 +310,65 @@ def test_what_somebody_edited_in_a_unit_before_is_followed_once_it_is_accepted(b
     assert "Mine" in book.read("work/s1/prose.md")
 
 
+@pytest.mark.parametrize("signal", [2, 9])
+def test_after_an_apply_that_was_cut_off_and_a_prompt_changed_back_the_state_is_as_it_was(
+    book: Book, signal: int
+) -> None:
+    """Though nothing has to be made; what the dead apply left is kept, and edits are asked about as ever."""
+    died = (
+        f"    if (ctx.root / 'die').exists():\n        ctx.state.write_text('half'); os.kill(os.getpid(), {signal})\n"
+    )
+    add_task(
+        book,
+        "    patch = json.loads(ctx.inputs[",
+        f"{died}        import time; time.sleep(2)\n    patch = json.loads(ctx.inputs[",
+    )
+    book.outline(3)
+    book.go()
+    state = book.read("state.json")
+    book.prompt("write", "write anew {{ unit }}")
+    (book.root / "die").write_text("")
+    assert finish(start(book.root, "s2"))[0] == (130 if signal == 2 else -9)
+    (book.root / "die").unlink()
+    assert book.read("state.json") == "half" or signal == 2
+    book.prompt("write", "write {{ unit }}")
+    back = book.go()
+    assert (back["status"], back["made"]) == ("completed", [])
+    assert book.read("state.json") == state
+    (book.root / "state.json").write_text("mine")
+    assert [d["code"] for d in book.go()["decisions"]] == ["output_modified"]
+    assert book.read("state.json") == "mine"
+
+
+def test_a_unit_before_the_targets_that_is_moved_behind_them_meanwhile_is_left_alone(book: Book) -> None:
+    """The outline that says so is made in that very run."""
+    book.outline(["s1", "s2", "s3"])
+    book.go()
+    book.outline(["s3", "s1", "s2"])
+    book.prompt("write", "write anew {{ unit }}")
+    book.calls()
+    ran = book.go("s3")
+    assert {a.partition("/")[0] for a in book.calls()} == {"s3"}
+    assert ran["undecided"] == ["s1/write", "s2/write"]
+
+
+def test_a_unit_before_the_targets_is_no_unit_of_its_neighbours(book: Book) -> None:
+    """One that was reset has no other made with the new prompt; one whose phase has a new output is made after all."""
+    book.outline(3)
+    book.go()
+    book.do("reset", "s1")
+    book.prompt("write", "write anew {{ unit }}")
+    book.calls()
+    book.go("s3")
+    assert {a.partition("/")[0] for a in book.calls()} == {"s1", "s3"}
+    book.edit(
+        "outputs: {pack: 'work/{unit}/pack.md'}", "outputs: {pack: 'work/{unit}/pack.md', log: 'work/{unit}/pack.log'}"
+    )
+    add_task(book, 'return f"before: {ctx.state.read_text()}\\n"', 'return {"pack": "p", "log": ctx.unit}')
+    assert book.go("s3")["status"] == "completed"
+    assert book.read("work/s2/pack.log") == "s2"
+
+
 def test_a_loop_of_a_unit_before_that_has_to_go_on_is_gone_round(book: Book) -> None:
     """What only stands for it does not stand on rounds that were not made then."""
     book.go()

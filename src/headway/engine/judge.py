@@ -79,10 +79,10 @@ class Judge:
         self.forced = set(forced)
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
-        self._left: dict[str, tuple[str, str]] = {}
-        self._left_units: frozenset[tuple[str, str]] = frozenset()
+        self.left: frozenset[str] = frozenset()
+        """What is wanted only for what it hands on, if a prompt there has changed."""
         self.stood: set[str] = set()
-        """What is not wanted but for what it hands on, and stands as it was made whatever has changed since."""
+        """Of that, what stands as it was made whatever has changed since."""
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
@@ -248,12 +248,12 @@ class Judge:
         if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
-            if self._left and self._can_stand(spec):
+            if artifact_id in self.left and (skip.last is None or self._can_stand(spec, skip.last)):
                 self.stood.add(artifact_id)
         else:
             done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            if done is not None and self._left and self._can_stand(spec):
+            if done is not None and self.left and self._can_stand(spec, done):
                 reason = self._as_made(spec, done)
             elif done is not None:
                 reason = self._made(spec, done)
@@ -269,35 +269,34 @@ class Judge:
 
         Not only those whose prompt has changed: what they were made from and what was made from them belongs to it.
         """
-        specs = self.state.artifacts
-        self._left = {a: (specs[a].pipeline, specs[a].unit) for a in ids}
-        self._left_units = frozenset(self._left.values())
-        self.stood.intersection_update(self._left)
-
-    @property
-    def leaves(self) -> bool:
-        """Whether anything is left as it was made."""
-        return bool(self._left)
+        self.left = frozenset(ids)
+        self.stood.intersection_update(self.left)
 
     def is_left(self, artifact_id: str) -> bool:
         """Whether it stands as it was made, or would but for somebody's edit, or for a gate that it waits at."""
-        waits = artifact_id in self._left and self.reasons[artifact_id].code in ("gates_open", *EDITS)
+        waits = artifact_id in self.left and self.reasons[artifact_id].code in ("gates_open", *EDITS)
         return waits or artifact_id in self.stood
 
     def judge_left(self) -> None:
         """Judge once more what was judged; the others were known to be fresh, and so they stand."""
-        self.stood.update(self._left.keys() - set(self.order))
+        self.stood.update(self.left.difference(self.order))
         for artifact_id in self.order:
             self.again(artifact_id)
 
-    def _can_stand(self, spec: ArtifactSpec) -> bool:
-        """Whether nothing that it was made from is made now; a round of a loop that was never made is."""
+    def _can_stand(self, spec: ArtifactSpec, done: Completion) -> bool:
+        """Whether it has all that it is to have, and nothing of its own unit that it was made from is made now.
+
+        A round of a loop that was never made is.
+        """
         self.stood.discard(spec.id)
-        if spec.id not in self._left or self.is_forced(spec.id) or spec.id in self.state.failed:
+        if spec.id not in self.left or self.is_forced(spec.id) or spec.id in self.state.failed:
             return False
-        specs, earlier = self.state.artifacts, (*spec.requires, *self.shared.after(spec.id))
-        known = (r for r in earlier if r in specs and (specs[r].pipeline, specs[r].unit) in self._left_units)
-        return all(r in self.stood for r in known)
+        recorded = {*spec.optional, *(output.path for output in done.outputs)} if spec.produces else ()
+        if any(path not in recorded for path in spec.produces):
+            return False
+        specs, unit = self.state.artifacts, (spec.pipeline, spec.unit)
+        earlier = (specs[r] for r in (*spec.requires, *self.shared.after(spec.id)) if r in specs)
+        return all(r.id in self.stood for r in earlier if (r.pipeline, r.unit) == unit)
 
     def _as_made(self, spec: ArtifactSpec, done: Completion) -> Reason:
         """The verdict on what stands as it was made: by its outputs alone."""
@@ -372,6 +371,8 @@ class Judge:
         if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
         reason = self._behind_gates(spec, reason)
+        if reason.fresh and spec.modifies and artifact_id in self._unfinished and self.earlier(artifact_id):
+            reason = Reason("interrupted")  # what an attempt left in the file is to be put right, and it on record
         if reason.code in NAMEABLE or reason.code == "adopted_edit":
             reason = self._named(spec, reason, earlier)
         return reason

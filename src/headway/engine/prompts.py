@@ -125,7 +125,11 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
 
 def are_tried_elsewhere(judge: Judge, before: Collection[str]) -> bool:
     """Whether a prompt of these, which nobody asked for, has changed, and not back to what they were once made with."""
-    return bool(_undecided(judge, [a for a in changed(judge, before) if a not in judge.state.failed]))
+    specs, failed = judge.state.artifacts, judge.state.failed
+    first = [
+        a for a in changed(judge, before) if a not in failed and specs[a].iteration < 2
+    ]  # which ask for the others
+    return bool(_undecided(judge, first))
 
 
 def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:

@@ -362,6 +362,8 @@ class Run:
                 self._tally.wait(artifact_id, f"headway claim {as_word(artifact_id)}")
             return True
         anew = spec.effects or self._judge.is_forced(artifact_id)
+        if reason.code == "interrupted" and spec.modifies and not anew:
+            self._keeper.preserve(artifact_id, spec.modifies)  # whoever left it there: its files end as they were
         note = self._keeper.reuse(artifact_id, self._id) if not anew else ""
         if note:
             self._in_place.stand(spec)

@@ -273,8 +273,8 @@ class Session:
     def _select_anew(self, judge: Judge, state: State, options: Options) -> set[str]:
         """What a run is about once the plan has grown."""
         selected = selected_by(state, options, judge.shared)
-        if judge.leaves:
-            judge.leave(only_before(state, options, selected))
+        if judge.left:
+            judge.leave(only_before(state, options, {*selected, *(a for a in judge.left if a in state.artifacts)}))
         return selected
 
     def _standing(
