@@ -145,3 +145,51 @@ def test_a_template_that_may_read_any_variable_reads_all(letters: Letters) -> No
     letters.prompt("letter", "Dear {{ vars.who }}")
     assert letters.go("--json").json["reasons"]["letter"]["code"] == "prompt_changed"
     assert letters.go("--set", "other=z", "--json").json["made"] == []
+
+
+PARTS = """\
+id: p
+goal: g
+pipelines:
+  doc:
+    units: {files: 'docs/*.txt'}
+    phases:
+      read: {run: "cp {file} {outputs.title}; echo body > {outputs.body}", outputs: {title: 'out/t', body: 'out/b'}}
+      tell: {templates: prompts/tell.md, run: "cp {prompt} {output}", outputs: {told: 'out/told'}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{{ text|length }} {{ text[:3] }} {{ 'b' in text }} {{ text is string }}", "8 a b True True"),
+        ("{{ text.splitlines()|join('+') }} {{ text.upper().strip() ~ '!' }}", "a b+c d A B\nC D!"),
+        (
+            "{{ (text + 'e').split()|last }} {{ text|truncate(3, True, '', 0) }} {{ text|indent|trim }}",
+            "e a b a b\n    c d",
+        ),
+        ("{{ inputs.read|length }} {{ inputs.read.startswith('a') }} {{ inputs.read[-3:-1] }}", "8 True  d"),
+        ("{{ inputs.read.title|trim }} {{ inputs.read.body|upper|trim }}", "a b\nc d BODY"),
+        ("{{ 'none' if not text else 'some' }} {{ text == 'a b\\nc d\\n' }}", "some True"),
+    ],
+)
+def test_texts_of_files_and_inputs_are_texts(letters: Letters, template: str, told: str) -> None:
+    """Whatever Jinja2 can do with one; an output that is called like something that texts can do is that output."""
+    (letters.root / "docs").mkdir()
+    (letters.root / "docs/one.txt").write_text("a b\nc d\n")
+    letters.file.write_text(PARTS)
+    letters.prompt("tell", template)
+    assert letters.go().code == 0
+    assert letters.read("out/told") == f"{told}\n"
+
+
+def test_a_text_is_no_pattern_that_looks_into_what_it_is_given(letters: Letters) -> None:
+    """Not even one that somebody else wrote."""
+    (letters.root / "docs").mkdir()
+    (letters.root / "docs/one.txt").write_text("{0.__class__.__mro__}")
+    letters.file.write_text(PARTS)
+    for call in ("text.format(unit)", "text.format_map(vars)", "inputs.read.format(unit)"):
+        letters.prompt("tell", f"{{{{ {call} }}}}")
+        refused = letters.go()
+        assert refused.code == 1
+        assert "a text is no pattern" in refused.out

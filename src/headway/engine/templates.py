@@ -11,12 +11,14 @@ import os
 import re
 import stat
 import threading
+from collections import UserString
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.core.paths import normalise, output_problem
 from headway.core.plan import ArtifactSpec
+from headway.engine.recipes.base import Input
 from headway.errors import UsageError
 
 if TYPE_CHECKING:
@@ -309,10 +311,16 @@ class Templates:
                     raise Misread(f"it names {template} in a roundabout way: only a plain path can be followed")
                 return template
 
+            def getattr(self, obj: Any, attribute: str) -> Any:
+                if isinstance(obj, Part) and obj.has(attribute):
+                    return obj[attribute]
+                return super().getattr(obj, attribute)
+
         environment = Environment(
             undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, loader=FunctionLoader(load)
         )
         environment.filters["fromjson"] = _from_json
+        environment.tests["string"] = lambda value: isinstance(value, (str, UserString))
         return environment
 
 
@@ -358,24 +366,48 @@ class Named:
         return len(self._things)
 
 
-class Part:
+class Late(UserString):
+    """A text that is read only if a template uses it, and then as any other text."""
+
+    def __init__(self, read: Callable[[], str] | str) -> None:
+        self._read = read
+
+    @property
+    def data(self) -> str:  # type: ignore[override]  # what is an attribute there is looked up here
+        """The text itself."""
+        if not isinstance(self._read, str):
+            self._read = self._read()
+        return self._read
+
+    def format(self, *args: Any, **named: Any) -> str:
+        """Not here: a text that somebody wrote could look into whatever it is given."""
+        raise Misread("a text is no pattern: put it together with ~")
+
+    def format_map(self, mapping: Any) -> str:
+        """Nor this."""
+        return self.format(mapping)
+
+
+class Part(Late):
     """What a template sees of a requirement: its text, or that of an output by name."""
 
-    __slots__ = ("_given",)
-
     def __init__(self, given: Any) -> None:
-        self._given = given
+        super().__init__(lambda: str(given.text()) if isinstance(given, Input) else given)
+        self._given = given if isinstance(given, Input) else None  # a piece of a text is a text
 
-    def __str__(self) -> str:
-        return str(self._given.text())
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and self._given is not None:
+            return str(self._given.named(key))
+        return super().__getitem__(key)
 
-    def __getitem__(self, name: str) -> str:
-        return str(self._given.named(name))
+    def has(self, name: str) -> bool:
+        """Whether an output is called so; then it is meant, whatever texts can do under that name."""
+        return self._given is not None and self._given.has(name)
 
     @property
     def paths(self) -> list[str]:
         """Where its files are."""
-        return list(self._given.relative)
+        return list(self._given.relative) if self._given is not None else []
 
 
 def context_of(job: Job) -> dict[str, Any]:
@@ -390,30 +422,27 @@ def context_of(job: Job) -> dict[str, Any]:
         "vars": Named(job.variables),
         "inputs": Named(dict(job.inputs), Part),
         "outputs": Named(dict(spec.outputs) or {str(n): path for n, path in enumerate(spec.produces)}),
-        "sources": Named({path: _Text(job.root, path) for path in job.sources}),
+        "sources": Named({path: _text(job.root, path) for path in job.sources}),
     }
     if spec.phase:
         context |= {"unit": spec.unit, "phase": spec.phase, "iteration": max(spec.iteration, 1)}
     if spec.item is not None:
         context["item"] = spec.item
     if spec.file:
-        context |= {"file": spec.file, "text": _Text(job.root, spec.file)}
+        context |= {"file": spec.file, "text": _text(job.root, spec.file)}
     if job.state and not os.path.isdir(path := os.path.join(job.root, job.state)):
         context["state"] = _state(path)
     return context
 
 
-class _Text:
-    """A file that is read only if a template shows it."""
+def _text(root: str, path: str) -> Late:
+    """What is in a file."""
 
-    __slots__ = ("_path",)
-
-    def __init__(self, root: str, path: str) -> None:
-        self._path = os.path.join(root, path)
-
-    def __str__(self) -> str:
-        with open(self._path, encoding="utf-8", errors="replace") as file:
+    def read() -> str:
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
             return file.read()
+
+    return Late(read)
 
 
 def _state(path: str) -> Any:

@@ -87,6 +87,10 @@ class Input:
         """The same, as the project names them."""
         return tuple([output.path for output in self._outputs])
 
+    def has(self, name: str) -> bool:
+        """Whether an output has this name."""
+        return name in self._names
+
     def named(self, name: str) -> str:
         """The text of the output that has this name."""
         path = self._names[name]
