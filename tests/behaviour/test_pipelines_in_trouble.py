@@ -369,6 +369,20 @@ def test_a_unit_before_the_targets_is_no_unit_of_its_neighbours(book: Book) -> N
     assert book.read("work/s2/pack.log") == "s2"
 
 
+def test_a_state_that_is_a_link_out_of_the_project_is_refused_before_anything_is_applied(
+    book: Book, tmp_path: Path
+) -> None:
+    """Or each attempt would apply to the file outside once more."""
+    outside = tmp_path / "outside.json"
+    outside.write_text('{"applied": [], "words": 0}')
+    (book.root / "state.json").unlink()
+    (book.root / "state.json").symlink_to(outside)
+    for _ in range(2):
+        assert "state.json is a link out of the project" in book.go()["failed"]["s1/apply"]
+    assert "s1/apply" not in book.calls()
+    assert outside.read_text() == '{"applied": [], "words": 0}'
+
+
 def test_a_loop_of_a_unit_before_that_has_to_go_on_is_gone_round(book: Book) -> None:
     """What only stands for it does not stand on rounds that were not made then."""
     book.go()

@@ -146,3 +146,64 @@ def test_a_file_whose_stages_are_taken_over_stands_as_the_last_left_it_before_ot
     prose = [(scenes.root / f"out/{unit}.md").read_text() for unit in "ab"]
     assert prose == ["write a\nrepair 1\n", "write b\nrepair 1\nrepair 2\n"]
     assert (scenes.root / "book.txt").read_text() == "".join(prose)
+
+
+@pytest.mark.parametrize("units", ["[a, b]", "{from: list, items: '[*]'}"])
+def test_a_phase_takes_a_phase_of_all_units_of_another_pipeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], units: str
+) -> None:
+    """Though no artifact outside of pipelines asks for it; in whatever order they stand."""
+    shop = Workshop(tmp_path / "p")
+    shop.file.write_text(
+        'id: p\ngoal: g\nartifacts:\n  list: {produces: list.json, run: \'echo [\\"a\\", \\"b\\"] > {output}\'}\n'
+        "pipelines:\n"
+        "  note:\n    units: [n]\n    phases:\n      draft: {requires: ['scene:*/write'],"
+        " run: 'cat {inputs[scene:*/write]} > {outputs.o}', outputs: {o: 'note.md'}}\n"
+        f"  scene:\n    units: {units}\n    phases:\n"
+        "      write: {run: 'echo {unit} > {outputs.o}', outputs: {o: 'out/{unit}.md'}}\n"
+    )
+    ran = shop.run(capsys, "run", "--json").json
+    assert (ran["status"], sorted(ran["made"])) == ("completed", ["a/write", "b/write", "list", "n/draft"])
+    assert '"path": "out/b.md"' in (shop.root / "note.md").read_text()
+    assert "Nothing to do" in shop.run(capsys, "run").out
+
+
+def test_an_outline_that_names_a_unit_that_cannot_be_is_mended_by_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing refuses to look at the plan meanwhile, and what is in the way is named."""
+    shop = Workshop(tmp_path / "p")
+    shop.file.write_text(
+        "id: p\ngoal: g\nartifacts:\n  list: {produces: list.json, sources: [names], run: 'cp names {output}'}\n"
+        "  sum: {produces: out/sum.md, run: 'echo s > {output}'}\n"
+        "pipelines:\n  scene:\n    units: {from: list, items: '[*]'}\n    phases:\n"
+        "      write: {run: 'echo {unit} > {outputs.o}', outputs: {o: 'out/{unit}.md'}}\n"
+    )
+    (shop.root / "names").write_text('["a", "sum"]')
+    failed = shop.run(capsys, "run")
+    assert (failed.code, "both produce out/sum.md" in failed.out) == (1, True)
+    assert shop.run(capsys, "status").code == 0
+    (shop.root / "names").write_text('["a", "b"]')
+    ran = shop.run(capsys, "run", "--json").json
+    assert (ran["status"], sorted(ran["made"])) == ("completed", ["a/write", "b/write", "list"])
+
+
+@pytest.mark.parametrize("units", ["b", "b, a"])
+def test_a_state_that_was_accepted_is_applied_to_once_when_units_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], units: str
+) -> None:
+    """Made anew, the unit that is the first now begins where the first one began."""
+    plan = (
+        "id: p\ngoal: g\npipelines:\n  scene:\n    units: [UNITS]\n    state: state.txt\n    phases:\n"
+        "      apply: {run: 'echo {unit} >> {state}', outputs: {state: state.txt}}\n"
+    )
+    shop = Workshop(tmp_path / "p")
+    shop.file.write_text(plan.replace("UNITS", "a, b"))
+    shop.run(capsys, "run")
+    state = shop.root / "state.txt"
+    state.write_text("a\nb, by hand\n")
+    shop.run(capsys, "accept", "b/apply")
+    assert shop.run(capsys, "status", "--check").code == 0
+    shop.file.write_text(plan.replace("UNITS", units))
+    shop.run(capsys, "run", "--rerun", "b/apply", "--discard-edits")
+    assert state.read_text().split() == units.split(", ")

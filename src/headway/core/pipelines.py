@@ -72,11 +72,11 @@ def wildcard(required: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match is not None else None
 
 
-def wanted_phases(artifacts: Iterable[ArtifactSpec]) -> dict[str, tuple[str, ...]]:
-    """By pipeline, the phases that artifacts require of every unit."""
+def wanted_phases(requirements: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """By pipeline, the phases of every unit that these requirements name."""
     found: dict[str, dict[str, None]] = {}
-    for spec in artifacts:
-        for required in spec.requires if not spec.gathers else ():
+    for requires in requirements:
+        for required in requires:
             named = wildcard(required) if ":*" in required else None
             if named is not None:
                 found.setdefault(named[0], {})[named[1]] = None

@@ -46,6 +46,12 @@ class Verdict(NamedTuple):
     why: str = ""
 
 
+def _wanted(state: State) -> Mapping[str, Sequence[str]]:
+    """By pipeline: the phases of all its units that artifacts, or phases of other pipelines, require."""
+    plain = (spec.requires for spec in state.artifacts.values() if not spec.pipeline)
+    return wanted_phases([*plain, *(phase.requires for p in state.settings.pipelines for phase in p.phases)])
+
+
 class Growth:
     """Finds out what the pipelines of one plan need. `expand` gives the files that a pattern matches."""
 
@@ -59,7 +65,7 @@ class Growth:
         """The expansions that are due before anything else is done; units of an artifact as it was last made."""
         if not state.settings.pipelines and not state.units:
             return []
-        wanted = wanted_phases(spec for spec in state.artifacts.values() if not spec.pipeline)
+        wanted = _wanted(state)
         found = [self._due(state, pipeline, wanted.get(pipeline.name, ())) for pipeline in state.settings.pipelines]
         named = {pipeline.name for pipeline in state.settings.pipelines}
         for name in state.units:
@@ -85,13 +91,17 @@ class Growth:
             return None
         command = self._command(state, pipeline, units, wanted, why)
         problems = self._problems(state, command)
+        if problems and pipeline.units.source:  # the same: another outline may come of it
+            return (
+                None if known is not None else self._command(state, pipeline, [], wanted, cause(pipeline, "", wanted))
+            )
         if problems:
             raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
         return command
 
     def grown(self, state: State, pipeline: Pipeline) -> cmd.ExpandUnits:
         """The expansion that follows from what an artifact has just made."""
-        wanted = wanted_phases(spec for spec in state.artifacts.values() if not spec.pipeline).get(pipeline.name, ())
+        wanted = _wanted(state).get(pipeline.name, ())
         what, units = self._units(state, pipeline)
         if not units:
             raise Ungrown(f"{pipeline.units.source} was not made, so it names no units")

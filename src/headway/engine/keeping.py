@@ -99,6 +99,8 @@ class Keeper:
     def make_way(self, spec: ArtifactSpec) -> Way:
         """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work."""
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
+        for path in spec.modifies:  # what is changed in place would be changed there
+            self._outputs.refuse_link_out(path)
         self._make_room(paths)
         found: dict[str, Seen] = {}
         folders = False

@@ -58,7 +58,9 @@ class Stages:
         judge = self._judge
         origin, done = self._origin(stage, path), judge.known(stage)
         if done is not None and path in done.fp.before:
-            return done.fp.before[path] if origin is None or done.how == "accepted" else origin
+            before = done.fp.before[path]
+            theirs = done.how == "accepted" and not judge.precedents.names(before)  # nor what one before it had left
+            return before if origin is None or theirs else origin
         now = judge.observer.look(path).digest
         if origin is None:
             return now

@@ -60,7 +60,7 @@ class Outputs:
         """What stands at these paths, its bytes kept as blobs. Nothing at a path gives no output for it."""
         found = []
         for path in paths:
-            self._refuse_link_out(path)
+            self.refuse_link_out(path)
             self._refuse_folder(path)
             self._refuse_special(path)
             output = self._capture(path, self.largest)
@@ -367,7 +367,7 @@ class Outputs:
         manifest = manifest_of((name, seen) for name, seen in listed if seen.digest)
         return Output(path, self.blobs.put(manifest), sum(seen.size for _, seen in listed), "tree")
 
-    def _refuse_link_out(self, path: str) -> None:
+    def refuse_link_out(self, path: str) -> None:
         """An output may be a link, but not one that leads out of the project."""
         full = self._full(path.rstrip("/"))
         if not os.path.islink(full):

@@ -81,7 +81,7 @@ def test_what_somebody_has_in_hand_stays_although_its_unit_is_gone() -> None:
 
 def test_a_requirement_of_all_units_names_pipeline_and_phase() -> None:
     """Wherever it stands in the plan."""
-    assert wanted_phases([ArtifactSpec(id="x", requires=("scene:*/apply", "y"))]) == {"scene": ("apply",)}
+    assert wanted_phases([("scene:*/apply", "y"), ("z",)]) == {"scene": ("apply",)}
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/../b", "a~1", "a*", "x:y", "a\nb", " a", "u" * 200, "é" * 100])
