@@ -408,6 +408,18 @@ def test_a_unit_before_that_waits_at_a_gate_says_so(book: Book) -> None:
     assert "s1/plan" in told["waiting"]
 
 
+def test_a_gate_that_is_added_to_a_phase_is_asked_about_units_that_are_done(book: Book) -> None:
+    """As it is of any artifact; nothing is made again for it."""
+    book.go()
+    book.calls()
+    book.edit("      plan:\n        make:", "      plan:\n        gates: {editor: {by: [ann]}}\n        make:")
+    assert set(book.go()["waiting"]) >= {"s1/plan"}
+    for unit in ("s1", "s2"):
+        assert book.do("gate", f"{unit}/plan", "editor", "approve", "--by", "ann").code == 0
+    assert book.go()["status"] == "completed"
+    assert book.calls() == []
+
+
 def test_making_all_of_a_unit_anew_is_no_answer_for_what_it_requires(book: Book) -> None:
     """Its prompt is asked about all the same, and what would not decide is not offered."""
     book.edit("    make: tasks.py:outline\n", "    make: tasks.py:outline\n    templates: prompts/outline.md\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.core import commands as cmd
 from headway.core import events as ev
 from headway.core.decide.base import Events, Rejection, held, overlong, too_long, unknown
-from headway.core.decide.gating import milestones
+from headway.core.decide.gating import milestones, regate
 from headway.core.lifecycle import allowed, stage_of
 from headway.core.state import Expansion, State
 
@@ -43,7 +43,8 @@ def expand(state: State, command: cmd.ExpandUnits) -> Events | Rejection:
             artifacts=artifacts,
             removed=command.removed,
             reason=command.reason,
-        )
+        ),
+        *regate(state, [spec for spec in artifacts if spec.id in state.artifacts]),
     ]
 
 
