@@ -51,6 +51,9 @@ CHECKPOINTS = STRUCTURE | {
 }
 """After these every projection is written, the checkpoint included; after a run, if it pays."""
 
+COMPLETIONS = frozenset({"artifact_completed", "artifact_made"})
+"""Events by which artifacts come to be made."""
+
 STARTS = frozenset({"snapshot", "ledger_rotated"})
 """From one of these on a plan may be told without what came before."""
 
@@ -212,6 +215,10 @@ class PlanFolder:
     ) -> Iterator[Record]:
         """Events by number; those that are not `about` something come as unknown ones. `naming`: as a ledger's."""
         return self.ledger().history(first, last, about=about, naming=naming)
+
+    def completions(self, ids: Collection[str] = ()) -> Iterator[Record]:
+        """Events by which artifacts were made; of some of them, or of all."""
+        return self.history(about=COMPLETIONS, naming=ids)
 
     def recent(self) -> Iterator[Record]:
         """The newest of them, not more than can be looked through in a moment."""

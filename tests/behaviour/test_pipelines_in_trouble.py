@@ -287,6 +287,23 @@ def test_a_prompt_that_was_tried_on_a_unit_before_and_changed_back_costs_nothing
     assert book.read("state.json") == state
 
 
+def test_changing_back_costs_nothing_though_a_loop_was_gone_round_less_often_in_between(book: Book) -> None:
+    """What is behind a loop of a unit before cannot be foreseen then, and was made with this very prompt before."""
+    book.outline(3)
+    book.needs(s1=2)
+    book.go()
+    book.prompt("write", "write anew {{ unit }}")
+    book.needs(s1=1)
+    book.go("s1", "s2")
+    assert "s1/lint~2" not in book.load("book").state.artifacts
+    book.prompt("write", "write {{ unit }}")
+    book.needs(s1=2)
+    book.calls()
+    back = book.go("s3")
+    assert (back["made"], book.calls()) == ([], [])
+    assert "s1/lint~2" in back["reused"]
+
+
 def test_a_phase_that_was_skipped_stands_like_the_others_of_its_unit(book: Book) -> None:
     """So do those after it, and the units between."""
     book.go()

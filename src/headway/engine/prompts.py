@@ -6,17 +6,21 @@ resuming, and work of two prompts would be mixed without a word: so it is asked 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.core.events import Came, Record
 from headway.core.fingerprint import content_digest
 from headway.core.ids import as_word
 from headway.core.state import Output, PromptChange, State
 from headway.engine.judge import Judge
 from headway.engine.result import Decision, Options
 from headway.engine.selecting import forced_by, tells_where
+
+History = Callable[[Collection[str]], Iterable[Record]]
+"""The completions in a plan's ledger: of some artifacts, or, given none, of all."""
 
 FEW = 3
 """So many ids are named one by one where something is to be typed."""
@@ -123,13 +127,27 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
     return [a for a in wanted if judge.has_another_prompt(a)]
 
 
-def are_tried_elsewhere(judge: Judge, before: Collection[str]) -> bool:
-    """Whether a prompt of these, which nobody asked for, has changed, and not back to what they were once made with."""
+def are_tried_elsewhere(judge: Judge, before: Collection[str], history: History) -> bool:
+    """Whether a prompt of these, which nobody asked for, has changed, and not back to what they were once made with.
+
+    What goes on behind a loop cannot be foreseen where it was gone round more or less often: then history tells.
+    """
     specs, failed = judge.state.artifacts, judge.state.failed
     first = [
         a for a in changed(judge, before) if a not in failed and specs[a].iteration < 2
     ]  # which ask for the others
-    return bool(_undecided(judge, first))
+    open_ = _undecided(judge, first)
+    return bool(open_) and not (_were_made_so(judge, open_[:1], history) and _were_made_so(judge, open_, history))
+
+
+def _were_made_so(judge: Judge, ids: Collection[str], history: History) -> bool:
+    """Whether all of these were once made with the templates that they have now."""
+    wanted = set(ids)
+    for record in history(ids if len(ids) == 1 else ()):
+        event = record.event
+        if isinstance(event, Came) and event.id in wanted and event.fp.templates == judge.prompt(event.id):
+            wanted.discard(event.id)
+    return not wanted
 
 
 def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:

@@ -265,7 +265,7 @@ class Session:
             if not writable:  # whoever shows it shows it in the plan's order
                 judge.reasons = {a: judge.reasons[a] for a in judge.shared.order()}
         before = only_before(execution.state, options, selected)
-        if before and prompts.are_tried_elsewhere(judge, before):
+        if before and prompts.are_tried_elsewhere(judge, before, self.store.folder(execution.plan_id).completions):
             judge.leave(before)
             judge.judge_left()
         return Judged(execution, judge, selected)
