@@ -222,16 +222,10 @@ class ArtifactGraph:
 
     def below(self, ids: Iterable[str]) -> list[str]:
         """These and everything that they require, directly or not, in plan order."""
-        seen = {artifact_id for artifact_id in ids if artifact_id in self._artifacts}
-        queue = list(seen)
-        for artifact_id in queue:
-            for required in self._artifacts[artifact_id].requires:
-                if required in self._artifacts and required not in seen:
-                    seen.add(required)
-                    queue.append(required)
+        seen = self.closure(ids)
         return [artifact_id for artifact_id in self._artifacts if artifact_id in seen]
 
-    def closure(self, ids: Iterable[str], also: Callable[[str], Iterable[str]]) -> set[str]:
+    def closure(self, ids: Iterable[str], also: Callable[[str], Iterable[str]] = lambda _: ()) -> set[str]:
         """These and everything that they require, or need besides by what `also` says of each, directly or not."""
         seen = {artifact_id for artifact_id in ids if artifact_id in self._artifacts}
         queue = list(seen)

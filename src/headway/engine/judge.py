@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headway.core.fingerprint import content_of, reuse_key
-from headway.core.freshness import (
-    EDITS,
-    FRESH,
-    RESTORABLE,
-    Disk,
-    Reason,
-    compare_outputs,
-    compare_parts,
-    find_edit,
-    judge,
-)
+from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made, last_whole, unfinished, unseen
@@ -30,6 +20,7 @@ from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import Code
 from headway.engine.digests import Digests
 from headway.engine.formerly import NAMEABLE, Formerly
+from headway.engine.left import Left
 from headway.engine.precedents import Earlier, Precedents
 from headway.engine.shared import Shared
 from headway.engine.sources import Moment, Sources
@@ -79,10 +70,7 @@ class Judge:
         self.forced = set(forced)
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
-        self.left: frozenset[str] = frozenset()
-        """What is wanted only for what it hands on, if a prompt there has changed."""
-        self.stood: set[str] = set()
-        """Of that, what stands as it was made whatever has changed since."""
+        self.left = Left(self)
         self.files = Sources(
             root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
         )
@@ -248,12 +236,12 @@ class Judge:
         if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
             reason = find_edit(disk) or compare_outputs(disk)
-            if artifact_id in self.left and (skip.last is None or self._can_stand(spec, skip.last)):
-                self.stood.add(artifact_id)
+            if artifact_id in self.left.ids and (skip.last is None or self.left.can_stand(spec, skip.last)):
+                self.left.stand(artifact_id)
         else:
             done = last_made(state, artifact_id)
             self.now.pop(artifact_id, None)
-            if done is not None and self.left and self._can_stand(spec, done):
+            if done is not None and self.left.ids and self.left.can_stand(spec, done):
                 reason = self._as_made(spec, done)
             elif done is not None:
                 reason = self._made(spec, done)
@@ -264,46 +252,12 @@ class Judge:
         self.reasons[artifact_id] = reason
         return reason
 
-    def leave(self, ids: Collection[str]) -> None:
-        """These are wanted only for what they hand on: from here on they stand as they were made.
-
-        Not only those whose prompt has changed: what they were made from and what was made from them belongs to it.
-        """
-        self.left = frozenset(ids)
-        self.stood.intersection_update(self.left)
-
-    def is_left(self, artifact_id: str) -> bool:
-        """Whether it stands as it was made, or would but for somebody's edit, or for a gate that it waits at."""
-        waits = artifact_id in self.left and self.reasons[artifact_id].code in ("gates_open", *EDITS)
-        return waits or artifact_id in self.stood
-
-    def judge_left(self) -> None:
-        """Judge once more what was judged; the others were known to be fresh, and so they stand."""
-        self.stood.update(self.left.difference(self.order))
-        for artifact_id in self.order:
-            self.again(artifact_id)
-
-    def _can_stand(self, spec: ArtifactSpec, done: Completion) -> bool:
-        """Whether it has all that it is to have, and nothing of its own unit that it was made from is made now.
-
-        A round of a loop that was never made is.
-        """
-        self.stood.discard(spec.id)
-        if spec.id not in self.left or self.is_forced(spec.id) or spec.id in self.state.failed:
-            return False
-        recorded = {*spec.optional, *(output.path for output in done.outputs)} if spec.produces else ()
-        if any(path not in recorded for path in spec.produces):
-            return False
-        specs, unit = self.state.artifacts, (spec.pipeline, spec.unit)
-        earlier = (specs[r] for r in (*spec.requires, *self.shared.after(spec.id)) if r in specs)
-        return all(r.id in self.stood for r in earlier if (r.pipeline, r.unit) == unit)
-
     def _as_made(self, spec: ArtifactSpec, done: Completion) -> Reason:
         """The verdict on what stands as it was made: by its outputs alone."""
         disk = self._outputs(spec, done)
         reason = self._behind_gates(spec, find_edit(disk) or compare_outputs(disk))
         if reason.fresh or reason.code in RESTORABLE:
-            self.stood.add(spec.id)
+            self.left.stand(spec.id)
         return reason
 
     def _behind_gates(self, spec: ArtifactSpec, reason: Reason) -> Reason:
@@ -316,12 +270,6 @@ class Judge:
         """Whether the templates that it was last made with are not what they are now."""
         spec, done = self.state.artifacts[artifact_id], last_made(self.state, artifact_id)
         return bool(spec.templates) and done is not None and done.fp.templates != self.prompt(artifact_id)
-
-    @property
-    def undecided(self) -> list[str]:
-        """What stands although its prompt has changed, in order."""
-        known = [a for a in self.order if a in self.stood and a in self.state.artifacts] if self.stood else []
-        return [a for a in known if self.has_another_prompt(a)]
 
     def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
         """What the artifact reads is looked at once more, if nobody has in this moment."""

@@ -251,7 +251,7 @@ def foresee(
         ],
         limit=judged.judge.outputs.largest,
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),
-        undecided=tuple(judged.judge.undecided),
+        undecided=tuple(judged.judge.left.undecided),
         warning=warn_of_age(state, now) if items else "",
         coming=coming(state, judged.reasons, judged.selected, items),
         stuck=_stuck(ordered, waves, items),

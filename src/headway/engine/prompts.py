@@ -123,7 +123,7 @@ def changed(judge: Judge, selected: Collection[str]) -> list[str]:
 
     Without those that are made anew anyway, and those of units that nobody asked for.
     """
-    wanted = (a for a in judge.state.artifacts if a in selected and not (judge.is_left(a) or judge.is_forced(a)))
+    wanted = (a for a in judge.state.artifacts if a in selected and not (a in judge.left or judge.is_forced(a)))
     return [a for a in wanted if judge.has_another_prompt(a)]
 
 

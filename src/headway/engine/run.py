@@ -590,7 +590,7 @@ class Run:
     def _finish(self) -> None:
         state = self._record.state
         sum_up(self.result, state, self._tally.selected)
-        self.result.undecided = self._judge.undecided
+        self.result.undecided = self._judge.left.undecided
         self.result.paused = pause_of(self._halt, self._tally, state, partial=self._options.partial)
         if self.result.beyond:  # and what builds on it
             left = self._tally.to_make()

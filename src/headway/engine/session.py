@@ -266,15 +266,16 @@ class Session:
                 judge.reasons = {a: judge.reasons[a] for a in judge.shared.order()}
         before = only_before(execution.state, options, selected)
         if before and prompts.are_tried_elsewhere(judge, before, self.store.folder(execution.plan_id).completions):
-            judge.leave(before)
-            judge.judge_left()
+            judge.left.leave(before)
+            judge.left.judge_again()
         return Judged(execution, judge, selected)
 
     def _select_anew(self, judge: Judge, state: State, options: Options) -> set[str]:
         """What a run is about once the plan has grown."""
         selected = selected_by(state, options, judge.shared)
-        if judge.left:
-            judge.leave(only_before(state, options, {*selected, *(a for a in judge.left if a in state.artifacts)}))
+        if judge.left.ids:
+            known = {a for a in judge.left.ids if a in state.artifacts}
+            judge.left.leave(only_before(state, options, selected | known))
         return selected
 
     def _standing(
@@ -455,7 +456,7 @@ class Session:
             if state.settings.notify:
                 result.ended = writer.state
         judge.precedents.settle()
-        if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.stood:
+        if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.left:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
             with suppress(HeadwayError, OSError):  # a convenience: others at work, damage or a full disk put it off
@@ -547,12 +548,12 @@ class Session:
         result.saved_ms = sum(done[a].ms for a in kept if a in done)
         result.read = self._reader(judged.judge.outputs)
         result.code_unknown = judged.out_of_sight
-        result.undecided = judged.judge.undecided
+        result.undecided = judged.judge.left.undecided
         if gone:
             result.gone, result.left = [*gone], left_by_units(judged.execution.state, self.root)
         self._keep_stats(judged.judge.observer)
         folder.catch_up(judged.execution)
-        if len(judged.selected) == len(artifacts) and not judged.judge.stood:
+        if len(judged.selected) == len(artifacts) and not judged.judge.left:
             self._leave_stamp(folder, judged.judge, judged.execution.position)
         reporter.begun(result, {}, 0)
         reporter.ended(result)

@@ -189,13 +189,10 @@ def _about_state(judged: Judged) -> Decision | None:
         if waits or asked:
             behind.add(a)
         held += [a] if asked and not waits else []
-    if not held:
-        return None
-    ways = {a: _ways_from_state(judged.execution.state, a) for a in held}
-    return next(iter(ways.values()))._replace(artifacts=[a for a in held if ways[a].flags == ways[held[0]].flags])
+    return _ways_from_state(held[0]) if held else None
 
 
-def _ways_from_state(state: State, artifact_id: str) -> Decision:
+def _ways_from_state(artifact_id: str) -> Decision:
     return Decision("pre_state_changed", [artifact_id], answers_to_state(artifact_id))
 
 
@@ -258,7 +255,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     status, blocked_by = statuses(state)[artifact_id], _blocked_by(judged, artifact_id)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     if decide is None and reason.code == "pre_state_changed":
-        decide = _ways_from_state(state, artifact_id)
+        decide = _ways_from_state(artifact_id)
     elif decide is None and not reason.fresh and reason.code not in RESTORABLE:
         decide = effect_question(state, state.artifacts[artifact_id], judged.dead)
     return {
