@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -22,7 +22,7 @@ from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import Disk, make_folders, write_file
+from headway.disk import Disk, make_folders, write_file, write_over
 from headway.ledger.lock import FileLock
 
 FORMAT = 1
@@ -34,6 +34,10 @@ UNTRIED = frozenset({"unmakeable", "gather", "unstored"})
 
 PATIENCE = 30.0
 """So many seconds are waited for others who write theirs."""
+
+MANY = 100
+"""More files than this are written over where they stand: whoever is killed meanwhile leaves it to the next run to
+write them again."""
 
 HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
@@ -257,7 +261,7 @@ def _naming(kind: type[ev.Event]) -> frozenset[str]:
     return frozenset({"id", "ids", "removed", "changes"}.intersection(getattr(kind, "__struct_fields__", ())))
 
 
-def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
+def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
     """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
     make_folders(disk, home)
     lock = FileLock(os.path.join(home, ".lock"))  # other plans may have units of the same names
@@ -268,8 +272,8 @@ def write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -
         lock.release()
 
 
-def _write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) -> None:
-    ready = {home}
+def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
+    ready, over = {home}, len(units) > MANY
     for unit in units:
         pipelines = pipelines_of(state, unit)
         document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
@@ -280,7 +284,8 @@ def _write(disk: Disk, home: str, state: State, units: Iterable[str], seq: int) 
                 make_folders(disk, folder)
                 ready.add(folder)
             text = msgspec.json.format(_encode(document), indent=2) + b"\n"
-            write_file(disk, path, [text], durable=False)
+            if not (over and write_over(disk, path, text)):
+                write_file(disk, path, [text], durable=False)
         else:
             with suppress(FileNotFoundError):
                 os.remove(path)

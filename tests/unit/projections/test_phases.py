@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, Settings
 from headway.core.state import Completion, Expansion, Output, State
-from headway.disk import REAL
+from headway.disk import REAL, RealDisk
 from headway.projections import phases
 
 MANY = 133
@@ -55,3 +57,38 @@ def test_many_units_of_two_plans_stand_beside_each_other(tmp_path: Path) -> None
     _write(tmp_path, _state("book", seq=2), 2)
     plans = {name: json.loads(data)["plan_id"] for name, data in _files(tmp_path).items()}
     assert plans == {**{f"{u}.json": "book" for u in UNITS}, **{f"{u}@film.json": "film" for u in UNITS}}
+
+
+def test_many_are_written_over_where_they_stand_but_not_through_links(tmp_path: Path) -> None:
+    """Shorter or longer; who linked to one has what it was, and what stands there as a link leads nowhere else."""
+    _write(tmp_path / "home", _state(seq=6), 6)
+    inode = (tmp_path / "home/u001.json").stat().st_ino
+    (tmp_path / "copy").hardlink_to(tmp_path / "home/u002.json")
+    (tmp_path / "home/u003.json").rename(tmp_path / "elsewhere")
+    (tmp_path / "home/u003.json").symlink_to(tmp_path / "elsewhere")
+    before = (tmp_path / "copy").read_bytes()
+    _write(tmp_path / "home", _state(seq=7), 7)
+    _write(tmp_path / "new", _state(seq=7), 7)
+    assert _files(tmp_path / "home") == _files(tmp_path / "new")
+    assert (tmp_path / "home/u001.json").stat().st_ino == inode
+    assert (tmp_path / "copy").read_bytes() == before
+    assert not (tmp_path / "home/u003.json").is_symlink()
+
+
+def test_until_all_are_written_it_is_known_that_they_are_not(tmp_path: Path) -> None:
+    """Whoever is cut off half-way leaves it to others to write them all."""
+    _write(tmp_path, _state(seq=6), 6)
+
+    class Full(RealDisk):
+        left = 50
+
+        def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+            self.left -= 1
+            return super().write(fd, data if self.left > 0 else data[:100], offset) if self.left >= 0 else 0
+
+    with pytest.raises(OSError, match="No space left"):
+        phases.write(Full(), str(tmp_path), _state(seq=7), UNITS, 7)
+    assert phases.reflected(str(tmp_path), "book") == 6
+    assert phases.amiss(str(tmp_path), _state(seq=7), UNITS).keys() == set(UNITS[49:])
+    _write(tmp_path, _state(seq=7), 7)
+    assert not phases.amiss(str(tmp_path), _state(seq=7), UNITS)
