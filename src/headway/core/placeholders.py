@@ -34,7 +34,7 @@ OWN: frozenset[str] = frozenset({"unit", "file", "state", "prompt"})
 OF_PATHS = ("unit", "file", "phase")
 """What is put into the paths of a phase, as `{unit}`."""
 
-ALIASES: dict[str, Name] = {"var": "vars", "variable": "vars", "variables": "vars"}
+ALIASES: dict[str, Name] = {"var": "vars", "variable": "vars", "variables": "vars", "out": "output", "src": "sources"}
 SHORTEST_TYPO = 5
 
 _GROUP = r"""(?x)

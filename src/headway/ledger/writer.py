@@ -40,6 +40,9 @@ ROTATE_RATIO = 8
 
 SNAPSHOT_EVERY = 50
 SMALL_STATE = 64 * 1024
+LONG_TAIL = 20_000
+"""Whoever loads a plan waits for so many events: at the end of a run, half of what a snapshot costs pays for one."""
+
 BASES = frozenset({"snapshot", "plan_created", "plan_imported", "plan_rebuilt"})
 Asked = tuple[Command, str]
 """A command, and who gives it."""
@@ -64,6 +67,8 @@ class Pace:
         if ending and self.cost < SMALL_STATE:
             return True
         tail = size - self.base
+        if ending and self.events >= LONG_TAIL:
+            return 2 * tail >= self.cost
         return self.events >= SNAPSHOT_EVERY and tail >= self.cost and tail >= self.patience
 
     def is_due(self, size: int, cost: int, *, ending: bool) -> bool:

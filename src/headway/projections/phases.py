@@ -126,14 +126,15 @@ def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> Tried |
         return None
     entry = attempts.pop()
     entry.template_set, entry.attempts = spec.templates, attempts
-    entry.applied = None
+    entry.verdict = entry.applied = None
     if latest is not None:  # what it was made from, as far as the next attempt is held against it
         before, entry.template_hashes = latest.fp.before, latest.fp.templates
         if before and pipeline.state in before:
             entry.pre_state_path, entry.pre_state_hash = pipeline.state, before[pipeline.state]
         if spec.modifies or spec.effects:
             entry.applied = _applied(pipeline, spec, latest)
-    entry.verdict = _verdict(state, phase, unit, spec)
+    if phase.repeat or spec.gates or (latest is not None and latest.verified):
+        entry.verdict = _verdict(state, phase, unit, spec)
     if state.prompts and (note := state.prompts.get(spec.id)) is not None:
         _note(note, [a for a in (*attempts, entry) if a.artifact == spec.id])
     return entry
@@ -274,10 +275,11 @@ def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int)
 
 def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
     ready, over = {home}, len(units) > MANY
+    alone = over and _is_alone(home, state.plan_id)
     for unit in units:
         pipelines = pipelines_of(state, unit)
         document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-        path = _path(home, state.plan_id, unit)
+        path = f"{home}/{unit}.json" if alone else _path(home, state.plan_id, unit)
         if document["phases"]:
             folder = os.path.dirname(path)
             if folder not in ready:
@@ -318,6 +320,12 @@ def _path(home: str, plan_id: str, unit: str) -> str:
     """The file of a unit, beside that of another plan's unit of the same name."""
     path = f"{home}/{unit}.json"
     return f"{home}/{unit}@{plan_id}.json" if _is_anothers(path, plan_id) else path
+
+
+def _is_alone(home: str, plan_id: str) -> bool:
+    """Whether no other plan has ever written here, so that no file can be another's."""
+    own = os.path.basename(_head(home, plan_id))
+    return [name for name in os.listdir(home) if name.startswith(".") and name.endswith(".seq")] == [own]
 
 
 def reflected(home: str, plan_id: str) -> int | None:

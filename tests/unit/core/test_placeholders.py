@@ -63,6 +63,8 @@ def test_every_other_brace_stays_as_written(command: str) -> None:
     ("written", "meant"),
     [
         ("{ouput}", "{output}"),
+        ("{out}", "{output}"),
+        ("{src}", "{sources}"),
         ("{outptu}", "{output}"),
         ("{Output}", "{output}"),
         ("{ output }", "{output}"),

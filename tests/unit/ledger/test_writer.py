@@ -20,7 +20,7 @@ from headway.ledger import writer as writer_module
 from headway.ledger.file import FileLedger
 from headway.ledger.memory import MemoryLedger
 from headway.ledger.repair import examine
-from headway.ledger.writer import SMALL_STATE, SNAPSHOT_EVERY, Pace, Writer, rejected
+from headway.ledger.writer import LONG_TAIL, SMALL_STATE, SNAPSHOT_EVERY, Pace, Writer, rejected
 
 
 def create(count: int = 1, size: int = 0) -> CreatePlan:
@@ -100,6 +100,18 @@ def test_pace_waits_for_a_state_that_has_grown() -> None:
     assert pace.is_due(1000, 1000, ending=False)
     pace.done(1000)
     assert not pace.might_be_due(5000, ending=False)
+
+
+def test_pace_asks_for_half_where_many_events_would_have_to_be_read() -> None:
+    """At the end of a run, however long it was to wait; in the middle, and after few events, for all of it."""
+    cost = 2 * SMALL_STATE
+    pace = Pace(cost=cost, events=LONG_TAIL)
+    pace.patience = 2 * cost
+    assert pace.is_due(cost // 2, cost, ending=True)
+    assert not pace.is_due(cost // 2 - 1, cost, ending=True)
+    assert not pace.is_due(cost - 1, cost, ending=False)
+    pace.events -= 1
+    assert not pace.is_due(cost - 1, cost, ending=True)
 
 
 def test_a_ledger_that_has_grown_large_is_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
