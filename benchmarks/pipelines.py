@@ -70,7 +70,7 @@ def pipelines(setting: Setting) -> list[Row]:
         ("nothing to do", "", set[str](), None),
         ("one unit's prompt changed", "special", {f"{unit}/{phase}.txt" for phase in PHASES[3:4]}, 0.5),
         (f"a prompt of {len(some):,} units changed", "some", {f"{u}/{PHASES[-1]}.txt" for u in some}, 0.5),
-        ("a prompt of all units changed", PHASES[-1], {f"{u}/{PHASES[-1]}.txt" for u in units}, None),
+        ("a prompt of all units changed", PHASES[-1], {f"{u}/{PHASES[-1]}.txt" for u in units}, 0.5),
     ):
 
         def measured(where: str, prompt: str = prompt, reached: set[str] = reached) -> Callable[[], float]:
@@ -81,10 +81,10 @@ def pipelines(setting: Setting) -> list[Row]:
         ratio = spent["headway"] / spent["doit"] if doit else None
         ok = None if ratio is None or most is None or setting.size < 1 else ratio <= most
         if doit:
-            rows.append(Row(f"pipelines: {what}: doit, {total:,}", spent["doit"] * 1e3, "ms CPU"))
+            rows.append(Row(f"pipelines: {what}: doit, {total:,}", spent["doit"] * 1e3, "ms"))
         bar = f"≤ {most:g} × doit" if most else ""
         name = f"pipelines: {what}, {total:,}"
-        rows.append(Row(name, spent["headway"] * 1e3, "ms CPU", ratio, "doit" if doit else "", bar, ok))
+        rows.append(Row(name, spent["headway"] * 1e3, "ms", ratio, "doit" if doit else "", bar, ok))
     if not setting.large:
         return [*rows, Row("pipelines: 100,000 units", None, note="skipped: --large measures it")]
     return rows + _many(setting)
@@ -108,11 +108,11 @@ def _many(setting: Setting) -> list[Row]:
 
 
 def _changed(folder: Path, words: tuple[str, ...], prompt: str, version: int, reached: set[str]) -> float:
-    """Change a prompt; what the run costs; what it was to reach has changed, and nothing else."""
+    """Change a prompt; how long the run takes; what it was to reach has changed, and nothing else."""
     before = _outputs(folder)
     if prompt:
         (folder / f"prompts/{prompt}.md").write_text(f"{prompt} {version} {{{{ unit }}}}\n", encoding="utf-8")
-    spent = child(words, folder).cpu
+    spent = child(words, folder).wall
     after = _outputs(folder)
     assert {name for name in after if before[name] != after[name]} == reached, "it touches what it reaches, and no more"
     return spent
