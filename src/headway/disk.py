@@ -153,11 +153,11 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
 def write_over(disk: Disk, path: str, data: bytes) -> bool:
     """Write a file over where it stands; whether there was one that nobody else has under another name.
 
-    A file system takes many times as long to create a file and delete another, but a reader may see half of it, and
-    whoever is killed leaves that: only for what is written again if so.
+    A file system takes many times as long to create a file and delete another. But a reader may see half of it, and so
+    may everybody after a kill or a power cut: only for what is written again then.
     """
     try:
-        fd = disk.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+        fd = disk.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -199,6 +199,15 @@ def is_running(pid: int) -> bool:
     except PermissionError:  # somebody else's
         return True
     return pid > 0
+
+
+def boot_id() -> str:
+    """Which boot of this machine this is; "" where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().decode().strip()
+    except OSError:
+        return ""
 
 
 def file_kind(path: str) -> str:

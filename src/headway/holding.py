@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from headway import disk
 from headway.core.state import Claim
-from headway.engine.scheduler_lock import boot_id, started_at
+from headway.engine.scheduler_lock import started_at
 
 _FIELDS = 5
 
@@ -17,7 +18,7 @@ _FIELDS = 5
 def here(connection: str) -> str:
     """A connection of this process, as claims name it."""
     pid = os.getpid()
-    return " ".join((_host(), boot_id() or "-", str(pid), started_at(pid) or "-", connection))
+    return " ".join((_host(), disk.boot_id() or "-", str(pid), started_at(pid) or "-", connection))
 
 
 def gone(claim: Claim) -> str:
@@ -28,7 +29,7 @@ def gone(claim: Claim) -> str:
     if len(fields) < _FIELDS or fields[0] != _host() or not fields[2].isdigit():
         return ""
     _, boot, pid, started, _ = fields
-    if boot != (boot_id() or "-"):
+    if boot != (disk.boot_id() or "-"):
         return "its host was started anew"
     return "" if _is_alive(int(pid), started) else f"its process {pid} is not there any more"
 

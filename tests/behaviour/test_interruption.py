@@ -450,7 +450,7 @@ def test_a_part_run_after_a_power_cut_does_not_forget_the_rest(bench: Bench, mon
     bench.plan("a; b; c")
     killed(bench, "a")
     bench.edit("b", "torn")
-    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
+    monkeypatch.setattr("headway.disk.boot_id", lambda: "another")
     assert bench.run("c").log == ["made c"]
     assert bench.run().log == ["made a", "made b"]
 

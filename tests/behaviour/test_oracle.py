@@ -45,7 +45,7 @@ class EngineAndOracle(RuleBasedStateMachine):
         self.lines_before_kill: int | None = None
         self.count = 0
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("headway.engine.scheduler_lock.boot_id", lambda: f"boot {self.model.boot}")
+        self.patch.setattr("headway.disk.boot_id", lambda: f"boot {self.model.boot}")
         for source in SOURCES:
             self.write_source(source, "1")
 

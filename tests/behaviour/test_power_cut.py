@@ -55,7 +55,7 @@ def test_after_a_power_cut_the_next_run_goes_on(
     bench = Bench(root, disk=disk)
     bench.plan(PLAN)
     after = cut(bench, disk, during, unsynced)
-    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
+    monkeypatch.setattr("headway.disk.boot_id", lambda: "another")
     blobs = after.project.blobs
     done = {a for a, done in after.state().completed.items() if all(blobs.has(o.digest) for o in done.outputs)}
     ran = after.run()
@@ -79,6 +79,6 @@ def test_after_a_power_cut_an_artifact_that_was_being_replaced_is_whole(
     bench.change("b", contract="new")
     after = cut(bench, disk, "b", unsynced)
     assert "b" in unfinished(after.state())
-    monkeypatch.setattr("headway.engine.scheduler_lock.boot_id", lambda: "another")
+    monkeypatch.setattr("headway.disk.boot_id", lambda: "another")
     assert after.run().code == 0
     assert {name: after.out(name) for name in WHOLE} == WHOLE

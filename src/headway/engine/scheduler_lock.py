@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from headway import disk
 from headway.errors import TryLater
 from headway.ledger.lock import FileLock, holder
 from headway.ledger.recovery import now
@@ -38,7 +39,7 @@ def settle_in(lock: FileLock) -> None:
 
 def signature(run: str, groups: list[int]) -> dict[str, Any]:
     """Who runs the plan, and the process groups of its commands."""
-    return {**holder(now()), "run": run, "boot": boot_id(), "groups": [[g, started_at(g)] for g in groups]}
+    return {**holder(now()), "run": run, "boot": disk.boot_id(), "groups": [[g, started_at(g)] for g in groups]}
 
 
 class Groups:
@@ -71,7 +72,7 @@ class Groups:
 
 def end_leftovers(facts: dict[str, Any]) -> None:
     """End the commands of a scheduler that is gone: a group counts only if its leader is the very process."""
-    if facts.get("boot") != boot_id() or facts.get("host") != os.uname().nodename:
+    if facts.get("boot") != disk.boot_id() or facts.get("host") != os.uname().nodename:
         return
     for group, began in facts.get("groups", ()):
         leader = started_at(group)
@@ -119,13 +120,4 @@ def started_at(pid: int) -> str:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[19].decode()
     except (OSError, IndexError):
-        return ""
-
-
-def boot_id() -> str:
-    """Which boot of this machine this is; "" where the system does not tell."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            return file.read().decode().strip()
-    except OSError:
         return ""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway import disk
 from headway.calm import calmly
 from headway.core.commands import ExpandUnits
 from headway.core.events import Record
@@ -234,7 +235,7 @@ class Session:
         seen = observer or Observer(self.root, known, recall=cache.stat)
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
         precedents = Precedents(self.store, cache, writable=writable)
-        boot = scheduler_lock.boot_id()
+        boot = disk.boot_id()
 
         def judge_of(state: State, own: Mapping[str, Function] | None = None) -> Judge:
             return Judge(
@@ -490,7 +491,7 @@ class Session:
             loop=call.loop,
             stop=call.stop,
             show=show,
-            boot=scheduler_lock.boot_id(),
+            boot=disk.boot_id(),
         )
 
     def jobs(self, state: State, options: Options) -> int:

@@ -26,9 +26,6 @@ from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_o
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
 
-PAGE = 4096
-"""A file of so many bytes is written in one piece."""
-
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -203,10 +200,10 @@ class Outputs:
         `free`: nothing stood there so far. What does by now, somebody may have written.
         """
         try:
-            return self._place(path, data, free=free, over=True)
+            return self._place(path, data, free=free)
         except FileNotFoundError:
             self.make_parents(path)
-            return self._place(path, data, free=free, over=True)
+            return self._place(path, data, free=free)
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
@@ -226,13 +223,12 @@ class Outputs:
             outputs.append(Output(path, digest, size, "file" if path else "text"))
         return outputs
 
-    def _place(self, path: str, data: bytes, *, free: bool = False, over: bool = False) -> Placed:
-        """Write a file into a folder that is there; `over` a small one where it stands, if one was seen there."""
+    def _place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
+        """Write a file into a folder that is there."""
         full = self._prefix + path
         now = time.time_ns()
-        if not free and path in self.observer.entries:
-            found = _written_over(full, data, now) if over else None
-            return Placed(path, data, found or _replace(full, data, now), now)
+        if not free and path in self.observer.entries:  # something was seen there
+            return Placed(path, data, _replace(full, data, now), now)
         try:
             fd = os.open(full, _NEW, 0o666)
         except (FileExistsError, IsADirectoryError):
@@ -462,36 +458,6 @@ def _replace(path: str, data: bytes, now: int) -> os.stat_result:
     except IsADirectoryError:
         _remove_folder(path)
         return _rename_over(path, data, now)
-
-
-def _written_over(path: str, data: bytes, now: int) -> os.stat_result | None:
-    """Write a file of a page over where it stands, and give it that time; what it is then, or None if it is another.
-
-    A file system takes many times as long to create a file and delete another. Only for what an attempt on record
-    writes: a process that is killed in between leaves a part of what stood there, which is known to be torn.
-    """
-    size = len(data)
-    if size > PAGE:
-        return None
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o111 or found.st_nlink > 1 or found.st_size > PAGE:
-            return None
-        if found.st_size > size:
-            os.ftruncate(fd, size)
-        write_all(REAL, fd, data, 0)
-        os.utime(fd, ns=(now, now))
-        is_ours = os.pread(fd, size + 1, 0) == data  # or somebody wrote before it had its time: it is to be looked at
-        return os.fstat(fd) if is_ours else found
-    except OSError as error:
-        error.filename = path
-        raise
-    finally:
-        os.close(fd)
 
 
 def _rename_over(path: str, data: bytes, now: int) -> os.stat_result:

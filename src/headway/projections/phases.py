@@ -22,7 +22,7 @@ from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import Disk, make_folders, write_file, write_over
+from headway.disk import Disk, boot_id, make_folders, write_file, write_over
 from headway.ledger.lock import FileLock
 
 FORMAT = 1
@@ -36,8 +36,8 @@ PATIENCE = 30.0
 """So many seconds are waited for others who write theirs."""
 
 MANY = 100
-"""More files than this are written over where they stand: whoever is killed meanwhile leaves it to the next run to
-write them again."""
+"""More files than this are written over where they stand: whoever is cut off meanwhile, or loses power before they are
+on disk, leaves it to the next run to write them again."""
 
 HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
@@ -274,7 +274,8 @@ def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int)
 
 
 def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
-    ready, over = {home}, len(units) > MANY
+    boot = boot_id()
+    ready, over = {home}, bool(boot) and len(units) > MANY
     alone = over and _is_alone(home, state.plan_id)
     for unit in units:
         pipelines = pipelines_of(state, unit)
@@ -291,7 +292,11 @@ def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int
         else:
             with suppress(FileNotFoundError):
                 os.remove(path)
-    write_file(disk, _head(home, state.plan_id), [b"%d" % seq], durable=False)
+    head, mark = _head(home, state.plan_id), f" {boot}"
+    if over or _read(head).endswith(mark):
+        write_file(disk, head, [f"{seq}{mark}".encode()], durable=False)
+    else:
+        write_file(disk, head, [b"%d" % seq], durable=False)
 
 
 def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
@@ -329,12 +334,21 @@ def _is_alone(home: str, plan_id: str) -> bool:
 
 
 def reflected(home: str, plan_id: str) -> int | None:
-    """The newest event of a plan that the files reflect; None if nobody knows."""
+    """The newest event of a plan that the files reflect; None if nobody knows: of files that were written over before
+    the machine was last started, power may have been cut in between."""
+    seq, _, boot = _read(_head(home, plan_id)).partition(" ")
     try:
-        with open(_head(home, plan_id), encoding="ascii") as file:
-            return int(file.read())
-    except (OSError, ValueError):
+        return int(seq) if not boot or boot == boot_id() else None
+    except ValueError:
         return None
+
+
+def _read(head: str) -> str:
+    try:
+        with open(head, encoding="ascii") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
 
 
 def _head(home: str, plan_id: str) -> str:
@@ -349,9 +363,8 @@ def _is_anothers(path: str, plan_id: str) -> bool:
         return False
     try:
         data = os.read(fd, HEADING)
-        found = _OWNER.match(data)
-        if found is not None and found[1] == plan_id.encode():
-            return False
+        if (found := _OWNER.match(data)) is not None:  # whatever the rest of it is
+            return found[1] != plan_id.encode()
         while more := os.read(fd, 1 << 20):
             data += more
         return str(msgspec.json.decode(data).get("plan_id", "")) not in ("", plan_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,48 @@ def test_until_all_are_written_it_is_known_that_they_are_not(tmp_path: Path) -> 
     assert phases.amiss(str(tmp_path), _state(seq=7), UNITS).keys() == set(UNITS[49:])
     _write(tmp_path, _state(seq=7), 7)
     assert not phases.amiss(str(tmp_path), _state(seq=7), UNITS)
+
+
+def test_what_was_written_over_before_the_machine_was_started_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power may have been cut before the system had written it out, whatever was written of few units since."""
+    _write(tmp_path, _state(seq=6), 6)
+    phases.write(REAL, str(tmp_path), _state(seq=7), UNITS[:1], 7)
+    assert phases.reflected(str(tmp_path), "book") == 7
+    monkeypatch.setattr(phases, "boot_id", lambda: "another")
+    assert phases.reflected(str(tmp_path), "book") is None
+    monkeypatch.undo()
+    phases.write(REAL, str(tmp_path / "few"), _state(seq=7), UNITS[:1], 7)
+    monkeypatch.setattr(phases, "boot_id", lambda: "another")
+    assert phases.reflected(str(tmp_path / "few"), "book") == 7
+
+
+def test_many_are_not_written_over_where_no_boot_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could tell afterwards whether power was cut."""
+    monkeypatch.setattr(phases, "boot_id", lambda: "")
+    _write(tmp_path, _state(seq=6), 6)
+    inode = (tmp_path / "u001.json").stat().st_ino
+    _write(tmp_path, _state(seq=7), 7)
+    assert (tmp_path / "u001.json").stat().st_ino != inode
+    assert phases.reflected(str(tmp_path), "book") == 7
+
+
+def test_half_a_file_belongs_to_the_plan_that_its_first_lines_name(tmp_path: Path) -> None:
+    """Whoever else has a unit of that name writes beside it."""
+    _write(tmp_path, _state("book"), 1)
+    torn = tmp_path / "u001.json"
+    torn.write_bytes(torn.read_bytes()[:150] + bytes(20))
+    _write(tmp_path, _state("film"), 1)
+    _write(tmp_path, _state("book", seq=2), 2)
+    plans = {name: json.loads(data)["plan_id"] for name, data in _files(tmp_path).items()}
+    assert plans == {**{f"{u}.json": "book" for u in UNITS}, **{f"{u}@film.json": "film" for u in UNITS}}
+
+
+def test_what_is_no_file_is_replaced_by_one(tmp_path: Path) -> None:
+    """Without waiting for somebody at the other end of a pipe."""
+    _write(tmp_path, _state(), 1)
+    (tmp_path / "u002.json").unlink()
+    os.mkfifo(tmp_path / "u002.json")
+    _write(tmp_path, _state(seq=2), 2)
+    assert not phases.amiss(str(tmp_path), _state(seq=2), UNITS)
