@@ -593,6 +593,7 @@ def test_whoever_writes_right_after_an_output_was_put_in_place_is_noticed(
     """What is remembered of a file is told of the one that was written, whatever stands at its path by then."""
     bench.plan("a")
     bench.run()
+    bench.makes("a", lambda: "new")
     real = os.replace
 
     def meanwhile(source: str, target: str) -> None:
@@ -607,6 +608,37 @@ def test_whoever_writes_right_after_an_output_was_put_in_place_is_noticed(
         bench.run(rerun=["a"])
     assert set(bench.out("a")) == {"?"}
     assert bench.run().log == ["held a"]
+
+
+def test_an_output_that_came_out_the_same_is_left_as_it_stands(bench: Bench) -> None:
+    """Only that: one that was edited, replaced by a link or is another by a single byte is written."""
+    bench.plan("a; b; c; d")
+    bench.run()
+    before = {name: bench.path(f"out/{name}.txt").stat() for name in "abcd"}
+    texts = bench.texts()
+    bench.write("out/b.txt", "?" * len(bench.out("b")))
+    bench.path("out/c.txt").rename(bench.path("real.txt"))
+    bench.path("out/c.txt").symlink_to("../real.txt")
+    bench.makes("d", lambda: texts["out/d.txt"][:-1] + "!")
+    bench.run(rerun=["a", "b", "c", "d"], on_edit="discard")
+    after = {name: bench.path(f"out/{name}.txt").lstat() for name in "abcd"}
+    assert [name for name in "abcd" if after[name].st_mtime_ns == before[name].st_mtime_ns] == ["a"]
+    assert {path: text[:-1] for path, text in bench.texts().items()} == {
+        path: text[:-1] for path, text in texts.items()
+    }
+    assert (bench.out("a"), bench.out("d")[-1]) == (texts["out/a.txt"], "!")
+    assert bench.run().log == []
+
+
+def test_an_output_of_which_somebody_has_a_link_is_replaced(bench: Bench) -> None:
+    """A copy that was made by linking to it stays what it was."""
+    bench.plan("a")
+    bench.run()
+    os.link(bench.path("out/a.txt"), bench.path("copy.txt"))
+    before = bench.path("copy.txt").read_text()
+    bench.makes("a", lambda: "new")
+    bench.run(rerun=["a"])
+    assert (bench.out("a"), bench.path("copy.txt").read_text()) == ("new", before)
 
 
 def test_a_folder_that_becomes_a_link_out_of_the_project_is_noticed(bench: Bench, tmp_path: Path) -> None:
