@@ -276,11 +276,10 @@ def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int)
 def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
     boot = boot_id()
     ready, over = {home}, bool(boot) and len(units) > MANY
-    alone = over and _is_alone(home, state.plan_id)
     for unit in units:
         pipelines = pipelines_of(state, unit)
         document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-        path = f"{home}/{unit}.json" if alone else _path(home, state.plan_id, unit)
+        path = _path(home, state.plan_id, unit)
         if document["phases"]:
             folder = os.path.dirname(path)
             if folder not in ready:
@@ -293,10 +292,8 @@ def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int
             with suppress(FileNotFoundError):
                 os.remove(path)
     head, mark = _head(home, state.plan_id), f" {boot}"
-    if over or _read(head).endswith(mark):
-        write_file(disk, head, [f"{seq}{mark}".encode()], durable=False)
-    else:
-        write_file(disk, head, [b"%d" % seq], durable=False)
+    is_marked = over or (boot and _read(head).endswith(mark))
+    write_file(disk, head, [f"{seq}{mark if is_marked else ''}".encode()], durable=False)
 
 
 def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
@@ -325,12 +322,6 @@ def _path(home: str, plan_id: str, unit: str) -> str:
     """The file of a unit, beside that of another plan's unit of the same name."""
     path = f"{home}/{unit}.json"
     return f"{home}/{unit}@{plan_id}.json" if _is_anothers(path, plan_id) else path
-
-
-def _is_alone(home: str, plan_id: str) -> bool:
-    """Whether no other plan has ever written here, so that no file can be another's."""
-    own = os.path.basename(_head(home, plan_id))
-    return [name for name in os.listdir(home) if name.startswith(".") and name.endswith(".seq")] == [own]
 
 
 def reflected(home: str, plan_id: str) -> int | None:
