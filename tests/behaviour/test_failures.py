@@ -740,6 +740,7 @@ def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monk
     """The error names the path, whether there was something in its place or not."""
     bench.plan("a -> b")
     for again in ([], ["a"]):
+        bench.makes("a", (lambda: "new") if again else (lambda: "old"))
         with monkeypatch.context() as patched:
             patched.setattr("headway.files.outputs.REAL", Full())
             ran = bench.run(rerun=again)

@@ -953,7 +953,7 @@ def test_a_unit_of_another_plan_with_the_same_name_keeps_its_phase_ledger(book: 
 
 
 def test_a_phase_ledger_that_nobody_can_read_is_written_anew(book: Book) -> None:
-    """Half a file is nobody's, whatever stood in its first lines."""
+    """Half a file is nobody's, if the plan that its first lines name has never written here."""
     book.go()
     file = book.root / ".headway/phases/s1.json"
     whole = json.dumps(book.json(".headway/phases/s1.json") | {"plan_id": "bookends"}, indent=2)

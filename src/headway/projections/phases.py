@@ -321,7 +321,7 @@ def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
 def _path(home: str, plan_id: str, unit: str) -> str:
     """The file of a unit, beside that of another plan's unit of the same name."""
     path = f"{home}/{unit}.json"
-    return f"{home}/{unit}@{plan_id}.json" if _is_anothers(path, plan_id) else path
+    return f"{home}/{unit}@{plan_id}.json" if _is_anothers(home, path, plan_id) else path
 
 
 def reflected(home: str, plan_id: str) -> int | None:
@@ -346,20 +346,23 @@ def _head(home: str, plan_id: str) -> str:
     return os.path.join(home, f".{plan_id}.seq")
 
 
-def _is_anothers(path: str, plan_id: str) -> bool:
-    """Whether a file is about a unit of another plan. Of one that was written here the first lines tell."""
+def _is_anothers(home: str, path: str, plan_id: str) -> bool:
+    """Whether a file is about a unit of another plan. Of one that was written here the first lines tell; half of one
+    belongs to a plan that has written here to the end before."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
+    found = None
     try:
         data = os.read(fd, HEADING)
-        if (found := _OWNER.match(data)) is not None:  # whatever the rest of it is
-            return found[1] != plan_id.encode()
+        found = _OWNER.match(data)
+        if found is not None and found[1] == plan_id.encode():
+            return False
         while more := os.read(fd, 1 << 20):
             data += more
         return str(msgspec.json.decode(data).get("plan_id", "")) not in ("", plan_id)
     except (OSError, msgspec.DecodeError, AttributeError):
-        return False
+        return found is not None and os.path.exists(_head(home, os.fsdecode(found[1])))
     finally:
         os.close(fd)
