@@ -126,15 +126,14 @@ def _phase(state: State, pipeline: Pipeline, phase: Phase, unit: str) -> Tried |
         return None
     entry = attempts.pop()
     entry.template_set, entry.attempts = spec.templates, attempts
-    entry.verdict = entry.applied = None
+    entry.applied = None
     if latest is not None:  # what it was made from, as far as the next attempt is held against it
         before, entry.template_hashes = latest.fp.before, latest.fp.templates
         if before and pipeline.state in before:
             entry.pre_state_path, entry.pre_state_hash = pipeline.state, before[pipeline.state]
         if spec.modifies or spec.effects:
             entry.applied = _applied(pipeline, spec, latest)
-    if phase.repeat or spec.gates or (latest is not None and latest.verified):
-        entry.verdict = _verdict(state, phase, unit, spec)
+    entry.verdict = _verdict(state, phase, unit, spec, latest)
     if state.prompts and (note := state.prompts.get(spec.id)) is not None:
         _note(note, [a for a in (*attempts, entry) if a.artifact == spec.id])
     return entry
@@ -197,19 +196,20 @@ def _tried(spec: ArtifactSpec, attempt: Attempt | Completion | Failure) -> Tried
     )
 
 
-def _verdict(state: State, phase: Phase, unit: str, spec: ArtifactSpec) -> dict[str, Any] | None:
-    """What was said of it: by the loop that it ends, by its gates, or by `verify`."""
+def _verdict(
+    state: State, phase: Phase, unit: str, spec: ArtifactSpec, latest: Completion | None
+) -> dict[str, Any] | None:
+    """What was said of it: by the loop that it ends, by its gates, or of its newest attempt by `verify`."""
     if phase.repeat:
         whole = f"{unit}/{phase.id}"
         if whole in state.completed and whole not in state.failed:
             return {"word": "pass", "by": phase.until}
         return {"word": "fail", "by": phase.until} if whole in state.failed else None
-    done = last_made(state, spec.id)
-    if spec.gates and done is not None:
+    if spec.gates and (done := last_made(state, spec.id)) is not None:
         evidence = state.evidence.get(spec.id, ())
         word = "fail" if rejecting(spec, evidence, done) else "open" if open_gates(spec, evidence, done) else "pass"
         return {"word": word, "by": ", ".join(gate.name for gate in spec.gates)}
-    return {"word": "pass", "by": "verify"} if done is not None and done.verified else None
+    return {"word": "pass", "by": "verify"} if latest is not None and latest.verified else None
 
 
 def _applied(pipeline: Pipeline, spec: ArtifactSpec, done: Completion) -> dict[str, Any] | None:

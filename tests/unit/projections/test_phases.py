@@ -6,10 +6,11 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, Settings
-from headway.core.state import Completion, Expansion, Output, State
+from headway.core.state import Completion, Expansion, Failure, Output, State
 from headway.disk import REAL, RealDisk
 from headway.projections import phases
 
@@ -138,3 +139,12 @@ def test_what_is_no_file_is_replaced_by_one(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "u002.json")
     _write(tmp_path, _state(seq=2), 2)
     assert not phases.amiss(str(tmp_path), _state(seq=2), UNITS)
+
+
+def test_what_verify_said_is_said_of_that_attempt_alone() -> None:
+    """A newer one that failed has not passed."""
+    made, failed = Completion(seq=1, at="then", verified=True), Failure(seq=2, at="now", error="no", code="exit")
+    state = msgspec.structs.replace(_state(units=["u"]), completed={"u/write": made})
+    assert phases.unit_document(state, "u")["phases"]["write"]["verdict"] == {"word": "pass", "by": "verify"}
+    state = msgspec.structs.replace(state, failed={"u/write": failed})
+    assert phases.unit_document(state, "u")["phases"]["write"]["verdict"] is None
