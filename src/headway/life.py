@@ -23,10 +23,10 @@ from headway.core.ids import as_word
 from headway.core.lifecycle import last_made, recorded_status
 from headway.core.plan import ArtifactSpec, Gate
 from headway.core.state import Completion, Failure, Output, State, Word
+from headway.engine.judged import Judged
 from headway.engine.lessons import lessons
 from headway.engine.making import Workshop
 from headway.engine.recipes.base import Job, Surroundings
-from headway.engine.session import Judged
 from headway.errors import NotFound, Rejected, TryLater, UsageError
 from headway.holding import gone
 from headway.ledger.recovery import now

@@ -13,8 +13,8 @@ from headway.core.gates import missing
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Claim, State
+from headway.engine.judged import Judged
 from headway.engine.selecting import answers_to_state
-from headway.engine.session import Judged
 from headway.holding import gone
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import SavedExecution

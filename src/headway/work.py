@@ -22,8 +22,9 @@ from headway.engine import lessons, prompts
 from headway.engine.asking import Question, clock
 from headway.engine.gc import free_space, left_files, sweep
 from headway.engine.judge import Judge
+from headway.engine.judged import Judged
 from headway.engine.result import Options, Reporter, RunResult
-from headway.engine.session import Judged, Session
+from headway.engine.session import Session
 from headway.engine.stamping import PLAN_FILES
 from headway.engine.status import first_cause, named_reasons, nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError

@@ -20,8 +20,8 @@ from headway.core.plan import ArtifactSpec
 from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
 from headway.engine.coming import Coming, coming
 from headway.engine.estimates import FREE, NO_TIME, Durations, Estimate, Span, makespan
+from headway.engine.judged import Judged
 from headway.engine.result import Decision
-from headway.engine.session import Judged
 from headway.projections.saved_execution import SavedExecution, content_hash
 
 Action = Literal["make", "restore", "reuse", "ask", "claim", "wait"]

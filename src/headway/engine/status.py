@@ -14,9 +14,9 @@ from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, State
 from headway.engine import prompts
 from headway.engine.jobs import effect_question
+from headway.engine.judged import Judged
 from headway.engine.result import Decision, Options
 from headway.engine.selecting import answers_to_state, only_before, selected_by
-from headway.engine.session import Judged
 from headway.errors import NotFound
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import content_hash
