@@ -18,7 +18,7 @@ from headway.files import observe
 from headway.files.observe import Observer
 from headway.files.outputs import Outputs
 from headway.work import Work
-from tests.bench import Bench
+from tests.bench import Bench, after
 from tests.workshop import Workshop
 
 POLISHED = """\
@@ -63,6 +63,39 @@ def test_what_somebody_writes_between_two_tries_is_kept(bench: Bench) -> None:
     bench.makes("a", make)
     assert bench.run().log == ["made a"]
     assert (bench.out("a"), preserved(bench)) == ("done", [b"mine"])
+
+
+@pytest.mark.parametrize("meanwhile", ["mine", "a much longer edit of mine"])
+def test_what_somebody_writes_while_it_is_made_anew_is_kept(made: Bench, meanwhile: str) -> None:
+    """What stood there is replaced, as it was meant to be; what has come in its place since is somebody's."""
+    made.change("b", version="2")
+    made.makes("b", after(lambda: made.edit("b", meanwhile), "new"))
+    ran = made.run()
+    assert (made.out("b"), preserved(made)) == ("new", [meanwhile.encode()])
+    assert [(one.artifact, one.paths) for one in ran.result.preserved] == [("b", ["out/b.txt"])]
+
+
+def test_what_somebody_writes_while_a_file_is_made_for_its_place_is_kept(made: Bench) -> None:
+    """A function may return a path: that file is copied, and what has come to stand there meanwhile is somebody's."""
+
+    def make() -> Path:
+        made.edit("b", "mine")
+        made.write("elsewhere.txt", "new")
+        return Path("elsewhere.txt")
+
+    made.change("b", version="2")
+    made.makes("b", make)
+    made.run()
+    assert (made.out("b"), preserved(made)) == ("new", [b"mine"])
+
+
+@pytest.mark.parametrize("meanwhile", ["b(a())", "new"])
+def test_what_is_known_anyway_is_not_kept_once_more(made: Bench, meanwhile: str) -> None:
+    """Somebody writes the same again, or what comes out of it."""
+    made.change("b", version="2")
+    made.makes("b", after(lambda: made.edit("b", meanwhile), "new"))
+    made.run()
+    assert (made.out("b"), preserved(made)) == ("new", [])
 
 
 # Asking.

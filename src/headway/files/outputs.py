@@ -194,16 +194,17 @@ class Outputs:
         if executable:
             os.chmod(self._full(path), 0o755)
 
-    def place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
+    def place(self, path: str, data: bytes, *, left: str | None = None) -> Placed:
         """Write bytes that are at hand; `keep` makes an output of them, without reading them back.
 
-        `free`: nothing stood there so far. What does by now, somebody may have written.
+        `left`: the digest of what stood there, "" for nothing. What else does by now, somebody has written. Without
+        it, whatever stands there goes.
         """
         try:
-            return self._place(path, data, free=free)
+            return self._place(path, data, left)
         except FileNotFoundError:
             self.make_parents(path)
-            return self._place(path, data, free=free)
+            return self._place(path, data, left)
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
@@ -223,20 +224,19 @@ class Outputs:
             outputs.append(Output(path, digest, size, "file" if path else "text"))
         return outputs
 
-    def _place(self, path: str, data: bytes, *, free: bool = False) -> Placed:
+    def _place(self, path: str, data: bytes, left: str | None = None) -> Placed:
         """Write a file into a folder that is there."""
         full = self._prefix + path
         now = time.time_ns()
-        if not free and (seen := self.observer.entries.get(path)) is not None:
+        if left != "" and (seen := self.observer.entries.get(path)) is not None:
             if seen.kind == "file" and seen.stat.size == len(data) and self._holds(path, seen.digest, data):
                 return Placed(path, data)  # what came out the same is left as it stands
-            return Placed(path, data, _replace(full, data, now), now)
+            stood = self.newcomer(path, left, data) if left is not None else None
+            return Placed(path, data, _replace(full, data, now), now, stood)
         try:
             fd = os.open(full, _NEW, 0o666)
         except (FileExistsError, IsADirectoryError):
-            stood = self._capture(path, None) if free else None
-            if stood is not None and stood.digest == hashlib.sha256(data).hexdigest():
-                stood = None  # the same, so nothing is lost with it
+            stood = self.newcomer(path, left, data) if left is not None else None
             return Placed(path, data, _replace(full, data, now), now, stood)
         try:
             write_all(REAL, fd, data, 0)
@@ -248,6 +248,14 @@ class Outputs:
         finally:
             os.close(fd)
         return Placed(path, data, found, now)
+
+    def newcomer(self, path: str, left: str, data: bytes) -> Output | None:
+        """What somebody has put in the place of what was left there, kept as blobs before these bytes replace it."""
+        if left and self.observer.holds(path, left, cheaply=True):
+            return None
+        stood = self._capture(path, None)
+        is_known = stood is None or stood.digest in (left, hashlib.sha256(data).hexdigest())  # nothing is lost with it
+        return None if is_known else stood
 
     def _holds(self, path: str, digest: str, data: bytes) -> bool:
         """Whether these very bytes stand at a path where others of that digest did."""
