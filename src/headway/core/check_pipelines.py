@@ -89,7 +89,12 @@ def _check_overrides(pipeline: Pipeline, where: str) -> Iterator[Problem]:
             if name != "*" and name not in names:
                 hint = Nearest(names).hint(name)
                 yield _problem("plan.phases", pipeline, None, f"{where} has no phase {name}", "overrides", hint)
-            for path in roles.values():
+            phases = [phase for phase in pipeline.phases if name in ("*", phase.id)]
+            known = {*pipeline.templates, *(role for phase in phases for role in phase.templates)}
+            for role, path in roles.items():
+                if role not in known and (hint := Nearest(known).hint(role)):  # any other one is one more
+                    message = f"{where} has no template {role} to override"
+                    yield _problem("plan.templates", pipeline, None, message, "overrides", hint)
                 yield from _check_template(pipeline, None, path, where, "overrides")
 
 

@@ -246,6 +246,16 @@ def test_overrides_are_of_units_that_there_are() -> None:
     assert said(settings=pipeline(phase, overrides=overrides, units=Units(files="*.md"))) == []
 
 
+def test_an_override_of_a_template_that_is_nearly_there_is_a_slip_and_any_other_is_one_more() -> None:
+    """It would add a prompt without a word, beside the one that it was to replace."""
+    phase = Phase(id="w", run="true", templates={"phase": "w.md"})
+    settings = pipeline(phase, overrides={"*": {"*": {"phse": "x.md"}, "w": {"Phase": "x.md", "notes": "y.md"}}})
+    wrong = ["phse", "Phase"]
+    assert said(settings=settings) == [
+        f"pipeline p has no template {role} to override (did you mean phase?)" for role in wrong
+    ]
+
+
 def test_units_cannot_produce_one_path() -> None:
     """Unless they take turns: in their order, or where a state is handed on, whichever file it is.
 
