@@ -24,14 +24,14 @@ import msgspec
 from headway import stamp
 from headway.calm import calmly, paused
 from headway.core.codec import digest
-from headway.core.ids import hash_goal
+from headway.core.ids import PROGRAM, hash_goal
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
 from headway.engine.code import is_defined_once, is_typed_again, unwrapped
 from headway.engine.functions import LIVE
 from headway.engine.imports import reading, refuse_while_read
 from headway.engine.result import Options, Reporter, RunFailed, RunResult, options_of
-from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
+from headway.errors import HeadwayError, NotFound, PlanConflict, PlanInvalid, UsageError
 from headway.files.identity import find_root
 from headway.given import (
     Paths,
@@ -60,8 +60,6 @@ if TYPE_CHECKING:  # what is imported where something is done: often there is no
 
 F = TypeVar("F", bound=Callable[..., Any])
 ANOTHER = "give it another {}; in a notebook, execute the cell of its Plan again"
-PROGRAM = "python"
-"""What proposes a plan that a program has built and runs itself."""
 
 
 class Built(NamedTuple):
@@ -300,11 +298,13 @@ class Plan:
         reporter: Reporter | None = None,
         stop: Callable[[], str] = lambda: "",
         replan: Planner | None = None,
+        take: str = "",
         **options: Any,
     ) -> RunResult:
         """Make what is stale. Raises RunFailed with the result unless all is done, or `check` is false.
 
-        `replan(plan, failure)` is asked for a better plan when artifacts fail for good.
+        `replan(plan, failure)` is asked for a better plan when artifacts fail for good. `take`: who wins where program
+        and ledger changed the same thing, "file" (the program) or "ledger".
         """
         refuse_while_read()
         asked = options_of(targets, jobs, options)
@@ -314,7 +314,7 @@ class Plan:
             with calmly(), _staying():
                 with paused():  # all that is imported and read until here stays for as long as the run
                     work = self._work()
-                    meant = work.taken_in(self.meant(project=work.project, built=built))
+                    meant = self._taken_in(work, take, built)
                 result = work.run(
                     meant.plan_id,
                     asked,
@@ -344,7 +344,18 @@ class Plan:
         asked = options_of(targets, jobs, options)
         return self._work().preview(self.meant(), asked)
 
-    async def arun(self, *targets: str, check: bool = True, **options: Any) -> RunResult:
+    def _taken_in(self, work: Work, take: str, built: Built | None = None) -> Meant:
+        """The plan, with whatever of it is new on record."""
+        if take not in ("", "file", "ledger"):
+            raise UsageError(f"take cannot be {take!r}", hint='take="file" or take="ledger"', code="take.unknown")
+        try:
+            return work.taken_in(self.meant(project=work.project, built=built), take=take)
+        except PlanConflict as conflict:
+            if self._name == PROGRAM:
+                conflict.hint = 'take="file" lets the program win, take="ledger" what the ledger has: plan.run(take=…)'
+            raise
+
+    async def arun(self, *targets: str, check: bool = True, take: str = "", **options: Any) -> RunResult:
         """As `run`, beside other tasks: async functions run in this loop; cancelling it pauses the run."""
         import asyncio
 
@@ -357,7 +368,7 @@ class Plan:
         chosen = options_of(targets, jobs, options)
 
         def go() -> RunResult:
-            meant = work.taken_in(self.meant(project=work.project))
+            meant = self._taken_in(work, take)
             return work.run(
                 meant.plan_id,
                 chosen,

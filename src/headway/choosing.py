@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headway.core.codec import digest
-from headway.core.ids import hash_goal, plan_id_problem
+from headway.core.ids import PROGRAM, as_word, hash_goal, plan_id_problem
 from headway.core.plan import PlanSpec
 from headway.errors import NotFound, PlanInvalid, UsageError
 from headway.files.given import read_given
@@ -177,12 +177,20 @@ class Chooser:
         return self.id_of(parsed.plan, None, name, parsed.problems)
 
     def _id_of_python(self, reference: str) -> str:
-        """The plan that was last taken in from this file: looking at a plan runs nobody's code."""
+        """The plan that was last taken in from this file, or saved by it with functions of its own: looking at a plan
+        runs nobody's code.
+        """
         name = self.shown(reference)
+        file, _, wanted = name.partition(":")
         for execution in self.store.list_recent(None):
-            if execution.state.proposal is not None and execution.state.proposal.path == name:
+            state = execution.state
+            if state.proposal is not None and state.proposal.path == name:
                 return execution.plan_id
-        raise NotFound(f"The plan of {name} is not saved yet", hint="headway plans new saves it", code="plan.none")
+            by_program = state.proposal is not None and state.proposal.path == PROGRAM and not wanted
+            if by_program and any(spec.make.startswith(f"{file}:") for spec in state.artifacts.values()):
+                return execution.plan_id
+        hint = f"headway plans new {as_word(reference)} saves it"
+        raise NotFound(f"The plan of {name} is not saved yet", hint=hint, code="plan.none")
 
     # None.
 

@@ -14,7 +14,7 @@ from headway.errors import BlobDamaged, NotFound, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import Observer
 from headway.files.outputs import members
-from headway.work import Meant, Work
+from headway.work import Meant, Work, named_events
 
 LONGEST = 2 * 1024 * 1024
 """Texts above this size are compared as a whole, not line by line."""
@@ -167,6 +167,8 @@ class Reading:
         never made is compared with nothing.
         """
         spec, attempts = self._attempts(meant, word, None if to is None else max(to, at or to))
+        if at is not None:
+            self._project.log(meant.plan_id, first=at, last=at)  # refused where there is no such event
         artifact_id = spec.id
         ever = [a for a in attempts if a.how != "failed" and a.outputs]
         known = [a for a in ever if to is None or a.seq <= to]
@@ -200,7 +202,7 @@ class Reading:
             return known[-1]
         raise NotFound(
             f"There is no output of {artifact_id} as of event {at}",
-            facts={"recorded at": ", ".join(f"event {attempt.seq}" for attempt in known[-5:])},
+            facts={"recorded at": named_events([attempt.seq for attempt in known])},
             hint=f"headway log shows what was made, and when; headway diff {as_word(artifact_id)} --at SEQ",
             code="diff.none",
         )

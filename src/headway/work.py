@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 RECALLED = 600
 """How many tokens of what is known from before a preview holds."""
 
+LISTED = 5
+"""So many events are named where more of them would do."""
+
 
 class Meant(NamedTuple):
     """The plan that somebody means: saved, and perhaps proposed anew by a file or by Python code."""
@@ -456,6 +459,8 @@ class Work:
 
         Made, accepted, or written by somebody and set aside: whatever was once recorded at its paths counts.
         """
+        if at is not None:
+            self.project.log(plan_id, first=at, last=at)  # refused where there is no such event
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
         spec = judge.state.artifacts[artifact_id]
         has_files = bool(spec.produces or spec.modifies)  # what was a text before it had files cannot stand at any path
@@ -473,7 +478,7 @@ class Work:
                 return found
         raise NotFound(
             f"There is no earlier output of {artifact_id}" + (f" as of event {at}" if at else " that differs"),
-            facts={"recorded at": ", ".join(f"event {done.seq}" for done in known[-5:]) or "no event so far"},
+            facts={"recorded at": named_events([done.seq for done in known]) or "no event so far"},
             hint="headway log shows what was made, accepted or set aside, and when",
             code="restore.none",
         )
@@ -493,6 +498,11 @@ class Work:
         typed = {name: text if isinstance(like[name], str) else _read(text) for name, text in variables.items()}
         changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **typed})
         return changed
+
+
+def named_events(seqs: Sequence[int]) -> str:
+    """The newest of some events, and whether there are more."""
+    return f"{'…, ' if len(seqs) > LISTED else ''}{', '.join(f'event {seq}' for seq in seqs[-LISTED:])}"
 
 
 def _read(text: str) -> Any:

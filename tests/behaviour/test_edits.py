@@ -747,3 +747,11 @@ def test_an_output_that_was_a_file_gives_way_to_a_folder_of_its_name(bench: Benc
     bench.write("out/deep/mine", "by hand")
     bench.change("a", produces=("out",))
     assert bench.run().did == {"held a"}
+
+
+def test_what_is_up_to_date_is_not_accepted(made: Bench) -> None:
+    """It would count as somebody's from then on, and be asked about when it is to be made anew."""
+    work = Work(made.project, environ=made.environ)
+    assert work.accept("plan", ["b"]) == []
+    made.change("b", version="2")
+    assert made.run().log == ["made b", "kept c"]

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ def test_a_command_that_leaves_children_behind_does_not_hang_the_run(bench: Benc
 
 
 def test_a_function_that_does_not_return_is_given_up(bench: Bench) -> None:
-    """Nothing can end its thread, but nobody waits for it."""
+    """Nothing can kill its thread, but nobody waits for it."""
     release: list[bool] = []
 
     def hang() -> str:
@@ -156,6 +157,30 @@ def test_an_async_function_that_does_not_return_is_cancelled(bench: Bench) -> No
     bench.makes("a", hang)
     assert bench.run().result.failed == {"a": "No end after 0.2 s"}
     assert learned == ["cancelled"]
+
+
+def test_a_function_whose_time_is_up_writes_nothing_into_the_next_attempt(bench: Bench) -> None:
+    """A thread cannot be killed, but it takes no further step in Python."""
+    ends: list[threading.Event] = []
+
+    def make(ctx: Context) -> None:
+        mine = threading.Event()
+        ends.append(mine)
+        try:
+            if len(ends) == 1:
+                time.sleep(1.8)  # longer than it may
+            with ctx.output.open("a") as file:
+                file.write(f"attempt {len(ends)}\n")
+            if len(ends) > 1:
+                ends[0].wait(10)
+        finally:
+            mine.set()
+
+    bench.plan(a={"timeout": 1.5, "retry": {"attempts": 2, "backoff": 0}})
+    bench.makes("a", make)
+    assert bench.run().log == ["made a"]
+    assert ends[0].wait(10)
+    assert bench.out("a") == "attempt 2\n"
 
 
 def test_a_timeout_of_the_functions_own_is_told_apart(bench: Bench) -> None:

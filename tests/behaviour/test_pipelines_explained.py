@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.behaviour.scenes import Book
+from tests.workshop import Workshop
 
 
 def test_why_of_a_unit_tells_of_every_phase_and_explains_the_first_that_is_stale(book: Book) -> None:
@@ -99,3 +104,37 @@ def test_changes_of_a_preview_are_those_of_its_targets(book: Book) -> None:
     told = book.do("run", "-n", "s1").out
     assert "New        0" in told
     assert "Not made" not in told
+
+
+def test_a_template_in_the_place_of_another_is_one_change(book: Book) -> None:
+    """Neither is the old one missing, nor has the new one made anything."""
+    book.stop_at("s1/apply")
+    book.go()
+    book.stop_at("")
+    (book.root / "prompts/other.md").write_text("another way to write {{ unit }}\n")
+    book.edit("phase: prompts/write.md", "phase: prompts/other.md")
+    asked = book.do("run")
+    assert (asked.code, "1 held" in asked.out) == (3, True)
+    assert "phase: prompts/other.md takes the place of prompts/write.md (" in asked.out
+    assert "prompts/write.md made phase write of 1 unit (s1)" in asked.out
+    assert "missing" not in asked.out
+    assert book.go("--prompt-change", "better")["status"] == "completed"
+
+
+def test_files_that_are_not_there_are_told_where_they_are_units(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every time: nothing would come of a pipeline whose pattern was mistyped."""
+    shop = Workshop(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/d1.md").write_text("one")
+    plan = "id: fl\ngoal: g\npipelines:\n  doc:\n    units: {files: 'docs/*.md'}\n    phases:\n"
+    plan += "      label: {run: 'wc -c < {file} > {output}', outputs: {o: 'lab/{unit}.txt'}}\n"
+    shop.file.write_text(plan)
+    assert shop.run(capsys, "run").err == ""
+    shop.file.write_text(plan.replace("docs/", "dosc/"))
+    for _ in range(3):
+        assert "No file matches dosc/*.md, so pipeline doc has no units." in shop.run(capsys, "run").err
+    shop.file.write_text(plan)
+    back = shop.run(capsys, "run")
+    assert (back.err, "made before; event" in back.out) == ("", True)

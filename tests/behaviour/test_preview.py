@@ -828,3 +828,21 @@ def test_why_says_where_a_time_comes_from_that_is_not_its_own(
     assert "from" not in next(
         line for line in shop.run(capsys, "why", "UserProtocol").out.splitlines() if "takes" in line
     )
+
+
+def test_of_long_values_what_differs_is_shown(shop: Workshop, cli: Cli) -> None:
+    """Of a list what came and went, of a text where it begins to differ: cut to one length, both would look alike."""
+    parts = [f"part/number-{number:02}" for number in range(24)]
+    long = "echo " + "x" * 80
+
+    def plan(requires: list[str], run: str) -> str:
+        made = "".join(f"  {part}: {{run: 'true'}}\n" for part in parts)
+        return f"id: api\ngoal: g\nartifacts:\n{made}  all: {{requires: {json.dumps(requires)}, run: '{run}'}}\n"
+
+    shop.file.write_text(plan(parts, f"{long} one"))
+    cli("run")
+    shop.file.write_text(plan([*parts[:20], *parts[21:]], f"{long} two"))
+    told = cli("run", "-n", "--diff-plan").out
+    assert "requires: - part/number-20\n" in told
+    assert "xxx one → …" in told
+    assert "xxx two\n" in told

@@ -14,12 +14,15 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pydantic
 import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
-from headway.errors import PlanInvalid, UsageError
+from headway.core.commands import ChangePlan
+from headway.errors import PlanConflict, PlanInvalid, UsageError
 from headway.files.planfile import parse_plan
+from headway.project import Project
 from tests.workshop import Workshop
 
 
@@ -784,3 +787,58 @@ def test_options_of_a_run_are_checked_by_name() -> None:
         plan.run(7)  # type: ignore[arg-type]  # that is the point
     assert plan.run(["a"]).made == ["a"]  # type: ignore[arg-type]  # welcome all the same
     assert sorted(plan.run("*", rerun=["a"]).made) == ["a", "b"]
+
+
+PROGRAM = """
+from headway import Plan
+
+plan = Plan("Greet", vars={"who": "a"})
+
+
+@plan.artifact(produces="o.txt")
+def hello(ctx):
+    return ctx.vars["who"]
+
+
+if __name__ == "__main__":
+    plan.run()
+"""
+
+
+def test_verbs_know_the_plan_that_a_program_saved_by_its_file(in_a_folder: Path) -> None:
+    """Whoever only looks runs nobody's code: its functions tell that the plan is of that file."""
+    (in_a_folder / "headway.toml").touch()
+    (in_a_folder / "greet.py").write_text(PROGRAM)
+
+    def headway(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "headway", *words, "--plan", "greet.py"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "next: headway plans new greet.py saves it" in headway("log").stderr
+    subprocess.run([sys.executable, "greet.py"], check=True, capture_output=True)
+    assert "made hello" in headway("log").stdout
+    for words in (["profile", "show"], ["plans", "show"], ["reset", "hello"]):
+        assert headway(*words).returncode == 0, words
+
+
+@pytest.mark.parametrize(("take", "expected"), [("file", "c"), ("ledger", "b")])
+def test_who_wins_between_program_and_ledger_is_an_option_of_run(in_a_folder: Path, take: str, expected: str) -> None:
+    """And the conflict names it."""
+
+    def greeting(who: str) -> Plan:
+        plan = Plan("Greet", id="greet", vars={"who": who})
+        plan.add("hello", make=lambda ctx: ctx.vars["who"], produces="o.txt")
+        return plan
+
+    greeting("a").run()
+    project = Project(str(in_a_folder))
+    state = project.show("greet").state
+    settings = msgspec.structs.replace(state.settings, vars={"who": "b"})
+    project.change("greet", ChangePlan(settings=settings, reason="--set"))
+    with pytest.raises(PlanConflict, match="changed the same thing") as conflict:
+        greeting("c").run()
+    assert 'take="file"' in conflict.value.hint
+    greeting("c").run(take=take)
+    assert Path("o.txt").read_text() == expected
+    with pytest.raises(UsageError, match="take cannot be 'mine'"):
+        greeting("d").run(take="mine")

@@ -539,3 +539,30 @@ def test_exit_of_status_check_is_one_where_something_is_open(cli: Cli, shop: Wor
     assert cli("status", "--check").code == 0
     os.unlink(shop.root / "src/model.py")
     assert cli("status", "--check").code == 1
+
+
+@pytest.mark.parametrize("words", [("diff", "model"), ("restore", "model")])
+def test_an_event_that_there_is_not_is_refused_whoever_is_asked(cli: Cli, words: tuple[str, ...]) -> None:
+    """Not taken for the newest that there is."""
+    cli("run")
+    refused = cli(*words, "--at", "999")
+    assert (refused.code, "has no event 999" in refused.err) == (2, True)
+
+
+def test_where_more_events_are_known_than_are_named_it_is_said(bench: Bench) -> None:
+    """Otherwise the first of them seems to be the first of all."""
+    bench.plan("a")
+    for number in range(7):
+        bench.change("a", version=str(number))
+        bench.makes("a", str(number))
+        bench.run()
+    with pytest.raises(NotFound) as refused:
+        reading(bench).diff(PLAN, "a", at=2)
+    assert str(refused.value.facts["recorded at"]).startswith("…, event ")
+
+
+def test_lines_that_end_as_elsewhere_are_shown_as_lines(cli: Cli, shop: Workshop) -> None:
+    """What a csv writer leaves is no binary; with --output it is what it is, byte for byte."""
+    shop.edit('run: "echo model > {output}"', "run: \"printf 'a,b\\r\\n1,2\\r\\n' > {output}\"")
+    cli("run")
+    assert "\na,b\n1,2\n" in cli("show", "model").out

@@ -13,6 +13,9 @@ PlanId = NewType("PlanId", str)
 PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ARTIFACT_ID_MAX = 200
 
+PROGRAM = "python"
+"""The name of what proposes a plan that a program has built and runs itself, where a file has its path."""
+
 
 def hash_goal(goal: str) -> str:
     """The identity of a goal: 16 hex digits of the sha256 of its stripped text."""

@@ -20,6 +20,7 @@ from headway.core.ids import artifact_id_problem
 from headway.core.nearest import Nearest
 from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
+from headway.core.state import State
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 UNIT_MAX = 120
@@ -251,6 +252,12 @@ def templates(pipeline: Pipeline, phase: Phase, unit: str) -> dict[str, str]:
             if which in by_phase and (found or which != "*"):
                 found.update(by_phase[which])
     return found
+
+
+def without_units(state: State) -> list[str]:
+    """Pipelines whose units are files, of which there are none: somebody may have mistyped where they are."""
+    named = [p for p in state.settings.pipelines if p.units.files and not getattr(state.units.get(p.name), "units", ())]
+    return [f"No file matches {p.units.files}, so pipeline {p.name} has no units" for p in named]
 
 
 def strangers(pipeline: Pipeline, units: Sequence[str]) -> str:

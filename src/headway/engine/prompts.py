@@ -29,10 +29,12 @@ FEW = 3
 class Question(NamedTuple):
     """A changed template that is to be decided about: what was made with it, and what making it again may cost.
 
-    With all that was made from it since, by way of a state that is handed on, too.
+    With all that was made from it since, by way of a state that is handed on, too. `formerly`: the file in whose place
+    another one is named now, if that is what changed.
     """
 
     template: str
+    formerly: str
     was: str
     now: str
     artifacts: tuple[str, ...]
@@ -50,13 +52,14 @@ class Question(NamedTuple):
     @property
     def text(self) -> str:
         """The same in words."""
-        became = f"changed ({self.was[:8] or 'nothing'} → {self.now[:8]})" if self.now else "is missing"
+        became = f"takes the place of {self.formerly}" if self.formerly else "changed"
+        became = f"{became} ({self.was[:8] or 'nothing'} → {self.now[:8]})" if self.now else "is missing"
         phases = f"phase{'s' * (len(self.phases) > 1)} {', '.join(self.phases)}" if self.phases else ""
         shown = ", ".join(self.units[:3]) + (f" and {len(self.units) - 3} more" if len(self.units) > 3 else "")
         units = f" of {len(self.units)} unit{'s' * (len(self.units) > 1)} ({shown})" if self.units else ""
         what = f"{phases}{units}" or ", ".join(self.artifacts[:5])
         again = f"{self.at_most} artifact{'s' * (self.at_most != 1)} at most, {self.ms / 1000:.1f} s when last made"
-        return f"{self.template} {became}. It made {what}. Making again: {again}"
+        return f"{self.template} {became}. {self.formerly or 'It'} made {what}. Making again: {again}"
 
 
 def answers(state: State, questions: Sequence[Question], options: Options, selected: set[str]) -> list[str]:
@@ -67,7 +70,7 @@ def answers(state: State, questions: Sequence[Question], options: Options, selec
     if first.phase and alike and tells_where(state, first.phase):
         begin = first.phase
     else:
-        begin = " ".join(map(as_word, made)) if len(made) <= FEW else ""
+        begin = " --rerun-from ".join(map(as_word, made)) if len(made) <= FEW else ""
     anew = [f"--rerun-from {begin}"] if begin else []
     if forced_by(state, msgspec.structs.replace(options, rerun_all=True), selected).issuperset(made):
         anew.append("--rerun-all")
@@ -101,8 +104,11 @@ def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> 
     specs = [artifacts[a] for a in change.artifacts]
     behind = [a for a in judge.order_behind(change.artifacts) if a in selected and not artifacts[a].gathers]
     again = [done for a in behind if (done := judge.known(a)) is not None]
+    done = judge.known(change.artifacts[0])
+    before = _paired(done.fp.templates if done is not None else {}, judge.prompt(change.artifacts[0]))
     return Question(
         change.template,
+        _file(before.get(change.template, "")),
         change.was,
         change.now,
         change.artifacts,
@@ -163,7 +169,7 @@ def _is_gone_on_with(judge: Judge, artifact_id: str) -> bool:
     """Whether a run has set out already to make it with its templates as they are, or somebody has said why it may:
     going on changes nothing."""
     run, done, now = judge.state.run, judge.known(artifact_id), judge.prompt(artifact_id)
-    if run is None or done is None or not done.fp.templates.keys() <= now.keys():
+    if run is None or done is None or not set(map(_role, done.fp.templates)) <= set(map(_role, now)):
         return False
     note = judge.state.prompts.get(artifact_id)
     since = note.changes if note is not None and note.seq > done.seq else ()
@@ -178,10 +184,26 @@ def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]
         done = judge.known(artifact_id)
         was: Mapping[str, str] = done.fp.templates if done is not None else {}
         now = judge.prompt(artifact_id)
+        replaced = _paired(was, now)
         for label in {**was, **now}:
-            if was.get(label) != now.get(label):
-                found.setdefault((label, was.get(label, ""), now.get(label, "")), []).append(artifact_id)
+            before = was.get(replaced.get(label, label))
+            if before != now.get(label) and label not in replaced.values():
+                found.setdefault((label, before or "", now.get(label, "")), []).append(artifact_id)
     return [PromptChange(template=t, was=w, now=n, artifacts=tuple(ids)) for (t, w, n), ids in found.items()]
+
+
+def _paired(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Templates that are new in their roles, and those whose places they take."""
+    gone = {_role(label): label for label in was if label not in now}
+    return {label: gone[_role(label)] for label in now if label not in was and _role(label) in gone}
+
+
+def _role(label: str) -> str:
+    return label.partition(": ")[0]
+
+
+def _file(label: str) -> str:
+    return label.partition(": ")[2]
 
 
 def _undecided(judge: Judge, candidates: list[str]) -> list[str]:

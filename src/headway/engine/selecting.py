@@ -62,7 +62,7 @@ def _named(state: State, words: Sequence[str]) -> list[str]:
     sources = [p.name for p in state.settings.pipelines if p.units.source]
     open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
     if not open_:
-        return resolve(state, words, last=True, hint=f"{LISTED}; a goal has a blank in it")
+        return resolve(state, words, last=True, hint=f"{LISTED}; a goal is several words in quotes")
     found: list[str] = []
     for word in words:
         try:

@@ -17,7 +17,7 @@ from headway.core.events import Record
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import files_of, unfinished
-from headway.core.pipelines import strangers
+from headway.core.pipelines import strangers, without_units
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
 from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
@@ -283,6 +283,8 @@ class Session:
         call, refused = self._ask_about_prompts(judged, call)
         if refused is not None:
             return refused
+        for warning in without_units(judged.execution.state):
+            call.warn(warning)
         lock = folder.run_lock()
         if judged.all_fresh and not judged.due:
             if not judged.was_cut_off or not lock.acquire(wait=0):
@@ -462,7 +464,6 @@ class Session:
         state = judged.execution.state
         named = [made_as(state, resolve(state, [word])) for word in words]
         wanted = {a for ids in named for a in ids}
-        alone = {ids[0] for ids in named if len(ids) == 1}  # of several, those that are as they were made stay so
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
         if everything and not wanted:
@@ -475,12 +476,14 @@ class Session:
                 writer.execute(command, by=self.by)  # units that no run has come to yet
             judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
-            accepted = [a for a, found in judged.reasons.items() if a in wanted and (a in alone or not found.fresh)]
+            accepted = [a for a, found in judged.reasons.items() if a in wanted and not found.fresh]
             run.accept(accepted, reason)
         return accepted
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
-        """What the next run will say if nothing changes until then."""
+        """What the next run will say if nothing changes until then; unless it is to be warned of something."""
+        if without_units(judge.state):
+            return
         kept = [a for a, spec in judge.state.artifacts.items() if not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)
         noun = "1 artifact is" if len(kept) == 1 else f"{len(kept)} artifacts are"

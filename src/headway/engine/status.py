@@ -11,7 +11,7 @@ from headway.core.gates import missing
 from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
-from headway.core.state import Claim, State
+from headway.core.state import Claim, Run, State
 from headway.engine import prompts
 from headway.engine.jobs import effect_question
 from headway.engine.judged import Judged
@@ -68,7 +68,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
             for a, spec in state.artifacts.items()
         },
         "progress": {"done": done, "total": total},
-        "run": {"id": state.run.id, "status": state.run.status, "at": state.run.at} if state.run else None,
+        "run": _run(state.run) if state.run is not None else None,
         "next": leads_on,
         "decide": decide._asdict() if decide else None,
         "paused": _paused(state),
@@ -76,6 +76,10 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
         "left": sorted(state.left),
         "code_unknown": judged.out_of_sight,
     }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {"id": run.id, "status": run.status, "at": run.at, "code": run.code}
 
 
 def _paused(state: State) -> dict[str, Any] | None:

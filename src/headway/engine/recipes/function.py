@@ -256,7 +256,8 @@ def _guard_exit() -> None:
 def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Attempt:
     """One attempt, in the calling thread; an async function runs in the given loop, or in one of its own.
 
-    With a timeout, a function that is not async gets a thread of its own: nothing can end it, but nobody waits for it.
+    With a timeout, a function that is not async gets a thread of its own. When its time is up nobody waits for it, and
+    it ends where it next gets back to Python code, so that it writes nothing into the work of those after it.
     """
     function = job.function
     assert function is not None, "a function recipe has a function"
@@ -307,14 +308,24 @@ def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job)
             ended.put((None, error))
 
     run = copy_context().run  # what it prints there is still what it prints
-    threading.Thread(target=run, args=(call,), name=f"headway-{job.spec.id}", daemon=True).start()
+    thread = threading.Thread(target=run, args=(call,), name=f"headway-{job.spec.id}", daemon=True)
+    thread.start()
     try:
         value, error = ended.get(timeout=job.timeout)
     except queue.Empty:
+        _end(thread)
         raise _TimeIsUp from None
     if error is not None:
         raise error
     return value
+
+
+def _end(thread: threading.Thread) -> None:
+    """Have a thread end at its next step; while it waits for something outside of Python, it takes none."""
+    import ctypes  # for those who run out of time
+
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
 
 
 def _raised(function: Callable[..., Any]) -> Attempt:

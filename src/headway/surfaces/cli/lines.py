@@ -130,4 +130,6 @@ def explained(outcome: str, reason: Reason, note: str) -> str:
         return note
     if outcome == "kept":
         return "inputs came out the same"
+    if outcome == "reused" and reason.code == "never_made":  # nor is it on record, where it left the plan and came back
+        return f"made before; {note}"
     return f"{reason.text}; {note}" if note and not reason.fresh else note or reason.text

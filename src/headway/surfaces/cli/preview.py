@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import takewhile
 
 from headway.core.difference import Changed, PlanDifference
 from headway.core.freshness import ChangeReport, Reason
@@ -17,6 +17,15 @@ from headway.surfaces.cli.screen import Screen
 
 FEW = 20
 """So many artifacts of a wave are listed, and of more waves the first half of that; -v lists all of them."""
+
+WIDEST = 60
+"""So many characters of a value are shown; of a longer one, where it differs."""
+
+AROUND = 20
+"""So many of those before that."""
+
+MANY = 8
+"""So many members of a list that came or went are named."""
 
 _ACTIONS = {"make": "", "restore": "put back", "reuse": "reused", "ask": "asks", "claim": "by claim", "wait": "waits"}
 
@@ -233,11 +242,18 @@ def say_difference(difference: PlanDifference, screen: Screen) -> None:
 
 
 def _changed(changed: Changed) -> str:
-    return f"{changed.key}: {_value(changed.was)} → {_value(changed.now)}"
-
-
-def _value(value: Any) -> str:
-    return _short(" ".join(words(value).split()), 60)
+    was, now = (" ".join(words(value).split()) for value in (changed.was, changed.now))
+    if max(len(was), len(now)) > WIDEST:
+        if isinstance(changed.was, (tuple, list)) and isinstance(changed.now, (tuple, list)):
+            signs = [f"- {one}" for one in changed.was if one not in changed.now]
+            signs += [f"+ {one}" for one in changed.now if one not in changed.was]
+            if signs:
+                more = f" and {len(signs) - MANY} more" if len(signs) > MANY else ""
+                return f"{changed.key}: {', '.join(signs[:MANY])}{more}"
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False)))
+        if same > WIDEST // 2:  # what differs is what is to be seen
+            was, now = (f"…{text[same - AROUND :]}" for text in (was, now))
+    return f"{changed.key}: {_short(was, WIDEST)} → {_short(now, WIDEST)}"
 
 
 # Figures.

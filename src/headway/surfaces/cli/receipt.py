@@ -28,8 +28,8 @@ _QUESTIONS = {
     "untracked_output": ("was there before it was ever made", "were there before they were ever made"),
     "effects_uncertain": ("has effects elsewhere and was interrupted", "have effects elsewhere and were interrupted"),
     "adopted_edit": (
-        "is what somebody accepted, and out of date now",
-        "are what somebody accepted, and out of date now",
+        "is what somebody accepted, and would be made anew",
+        "are what somebody accepted, and would be made anew",
     ),
     "prompt_changed": (
         "was made with another prompt than there is now",

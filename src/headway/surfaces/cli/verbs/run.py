@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rerun", action="extend", nargs="+", default=[], metavar="ID", help="make this one anew")
     parser.add_argument(
-        "--rerun-from", action="extend", nargs="+", default=[], metavar="ID", help="this one and all after it"
+        "--rerun-from", action="append", default=[], metavar="ID", help="this one and all after it; or a phase"
     )
     edits = parser.add_mutually_exclusive_group()
     edits.add_argument("--accept-edits", action="store_true", help="edited outputs count as they are")

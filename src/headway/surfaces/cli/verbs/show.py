@@ -101,7 +101,7 @@ def _say_piece(piece: Piece, name: str, screen: Screen) -> None:
     said = name in ("stdout", "stderr", "prompt")  # of these no size is recorded, only their bytes
     size = "" if said and piece.data is None else f" ({piece.size} bytes{'' if said else f', {piece.digest[:16]}'})"
     screen.say(screen.style(f"--- {name}{size}", "dim"))
-    text = piece.text
+    text = piece.text.replace("\r\n", "\n") if piece.text is not None else None
     if text is None:
         screen.say(f"[{piece.what}]")
     elif screen.is_terminal and len(text) > LONGEST:

@@ -55,11 +55,16 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(
             f"Paused{where}: {paused['code']}" + (f", until {moment(paused['until'])}" if paused["until"] else "")
         )
-    elif open_ and document["status"] == "complete" and document["run"] and document["run"]["status"] == "paused":
+    elif open_ and document["status"] == "complete" and _was_stopped(document["run"]):
         screen.say("The last run was stopped on the way")
     if args.at is None:  # what led on then need not lead on now
         screen.say(leads_on(document, same_plan(args)))
     return 1 if args.check and open_ else 0
+
+
+def _was_stopped(run: dict[str, Any] | None) -> bool:
+    """Whether the last run ended before its time, and did not merely leave something for its user to decide."""
+    return run is not None and run["status"] == "paused" and run["code"] != "refused"
 
 
 def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everything: bool) -> None:
