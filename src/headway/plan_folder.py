@@ -51,8 +51,8 @@ CHECKPOINTS = STRUCTURE | {
 }
 """After these every projection is written, the checkpoint included; after a run, if it pays."""
 
-COMPLETIONS = frozenset({"artifact_completed", "artifact_made"})
-"""Events by which artifacts come to be made."""
+COMPLETIONS = frozenset({"artifact_completed", "artifact_made", "plan_reset"})
+"""Events by which artifacts come to be made, and by which that is withdrawn."""
 
 STARTS = frozenset({"snapshot", "ledger_rotated"})
 """From one of these on a plan may be told without what came before."""
@@ -217,8 +217,8 @@ class PlanFolder:
         return self.ledger().history(first, last, about=about, naming=naming)
 
     def completions(self, ids: Collection[str] = ()) -> Iterator[Record]:
-        """Events by which artifacts were made; of some of them, or of all."""
-        return self.history(about=COMPLETIONS, naming=ids)
+        """Events by which artifacts were made, or that was withdrawn; of some of them, or of all."""
+        return self.history(about=COMPLETIONS, naming=(*ids, "plan_reset") if ids else ())
 
     def recent(self) -> Iterator[Record]:
         """The newest of them, not more than can be looked through in a moment."""

@@ -65,6 +65,8 @@ class Piece(NamedTuple):
     @property
     def what(self) -> str:
         """Why it is not shown as text."""
+        if self.kind == "special":
+            return "no file"
         if self.data is None:
             return "its bytes are not stored any more"
         return "a folder" if self.kind == "tree" else "binary"
@@ -252,7 +254,8 @@ class Reading:
     def _from_disk(self, output: Output) -> bytes | None:
         if not output.path or output.kind not in ("file", "exec"):
             return None
-        if Observer(self._root).look(output.path).digest != output.digest:
+        seen = Observer(self._root).look(output.path)
+        if seen.digest != output.digest or seen.kind == "special":  # who reads from a pipe waits for whoever writes
             return None
         with open(os.path.join(self._root, output.path), "rb") as file:
             return file.read()
@@ -272,7 +275,7 @@ class Reading:
                 found.append(output)
                 continue
             seen = observer.look(output.path.rstrip("/"))
-            kind = seen.kind if seen.kind in ("file", "exec", "tree", "link") else "file"
+            kind = seen.kind if seen.kind in ("file", "exec", "tree", "link", "special") else "file"
             found.append(Output(output.path, seen.digest, seen.size, kind))  # type: ignore[arg-type]  # one of these
         return tuple(found)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from headway.core.commands import ResetPlan, SkipArtifacts
@@ -420,3 +422,91 @@ def test_a_link_that_is_changed_in_place_is_put_back_as_a_link(bench: Bench) -> 
     bench.change("a", run="readlink link; ln -sf two link")
     assert bench.run().log == ["made a"]
     assert bench.path("link").readlink().name == "two"
+
+
+def test_a_link_is_put_back_as_a_link_when_it_is_made_again(bench: Bench) -> None:
+    """What it was is not on record any more; what became of it is."""
+    bench.write("one", "1")
+    bench.path("link").symlink_to("one")
+    bench.plan(a={"produces": [], "modifies": ["link"], "run": "readlink link; ln -sfn two link"})
+    bench.run()
+    assert bench.run(rerun="a").log == ["made a"]
+    assert bench.path("link").readlink().name == "two"
+
+
+def test_bytes_of_a_file_are_never_put_back_as_where_a_link_leads(base: Bench) -> None:
+    """Somebody put a link in its place: what it was before was a file all the same."""
+    base.run()
+    base.write("mine.txt", "my own")
+    base.path("shared.txt").unlink()
+    base.path("shared.txt").symlink_to("mine.txt")
+    base.change("m1", version="2")
+    assert base.run(on_edit="discard").log == ["made m1", "kept m2"]
+    assert (base.read("shared.txt"), base.path("shared.txt").is_symlink()) == ("base12", False)
+    assert base.read("mine.txt") == "my own"
+
+
+def test_a_file_that_may_be_executed_is_put_back_as_one(base: Bench) -> None:
+    """Though it is gone, and nobody noted what it was."""
+    base.path("shared.txt").chmod(0o755)
+    base.run()
+    base.path("shared.txt").unlink()
+    base.change("m1", version="2")
+    base.run()
+    assert (base.read("shared.txt"), os.access(base.path("shared.txt"), os.X_OK)) == ("base12", True)
+
+
+# What stands where a file is produced that others change.
+
+
+@pytest.fixture
+def appending(bench: Bench) -> Bench:
+    """p writes to the end of what there is, and so does m."""
+    bench.write("s.txt", "1\n")
+    bench.plan(
+        p={"produces": ["shared.txt"], "sources": ["s.txt"], "run": "cat s.txt >> {output}"},
+        m={"produces": [], "modifies": ["shared.txt"], "requires": ["p"], "run": "echo m >> shared.txt"},
+    )
+    bench.run()
+    bench.write("s.txt", "2\n")
+    return bench
+
+
+def test_its_producer_begins_with_nothing_that_others_left(appending: Bench) -> None:
+    """As it does where nobody changes the file after it."""
+    assert appending.run().log == ["made p", "made m"]
+    assert appending.read("shared.txt") == "2\nm\n"
+
+
+@pytest.mark.parametrize("where", ["inside.txt", "../outside.txt"])
+def test_nothing_is_written_through_a_link_that_somebody_put_there(appending: Bench, where: str) -> None:
+    """The link is set aside; what it leads to is not the project's to change."""
+    mine = appending.path(where)
+    mine.write_text("my diary")
+    appending.path("shared.txt").unlink()
+    appending.path("shared.txt").symlink_to(where)
+    assert appending.run(on_edit="discard").log == ["made p", "made m"]
+    assert (appending.read("shared.txt"), mine.read_text()) == ("2\nm\n", "my diary")
+
+
+def test_a_folder_that_somebody_put_there_is_kept_and_taken_away(appending: Bench) -> None:
+    """Otherwise no run would get past it."""
+    appending.path("shared.txt").unlink()
+    appending.path("shared.txt").mkdir()
+    appending.write("shared.txt/mine", "mine")
+    assert appending.run(on_edit="discard").log == ["made p", "made m"]
+    assert appending.read("shared.txt") == "2\nm\n"
+    kept = [r.event for r in appending.events("edit_preserved") if isinstance(r.event, EditPreserved)]
+    assert [output.kind for event in kept for output in event.outputs] == ["tree"]
+
+
+def test_a_folder_that_cannot_be_accepted_is_held_and_the_rest_is_made(appending: Bench) -> None:
+    """It is said why; nobody else has to wait."""
+    appending.add("r", requires=["m"])
+    appending.add("z")
+    appending.path("shared.txt").unlink()
+    appending.path("shared.txt").mkdir()
+    appending.write("shared.txt/mine", "mine")
+    ran = appending.run(on_edit="accept")
+    assert ("made z" in ran.log, "held m" in ran.log, ran.code) == (True, True, 3)
+    assert appending.read("shared.txt/mine") == "mine"

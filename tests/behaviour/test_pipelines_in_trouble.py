@@ -847,7 +847,7 @@ def test_every_way_to_decide_about_a_changed_prompt_can_be_typed(
     for words, named in ((("p", "q"), ["a/write", "b/write"]), (("last(one)",), ["last(one)"])):
         book.prompt("write", f"write {named}")
         (decision,) = book.go(*words)["decisions"]
-        assert decision["flags"][1:] == [f"--rerun-from {shlex.join(named)}", "--rerun-all"]
+        assert decision["flags"][1:] == [" ".join(f"--rerun-from {shlex.quote(a)}" for a in named), "--rerun-all"]
         assert sorted(book.go(*words, *shlex.split(decision["flags"][1]))["made"]) == named
 
 
@@ -960,3 +960,37 @@ def test_a_phase_ledger_that_nobody_can_read_is_written_anew(book: Book) -> None
     file.write_text(whole[: len(whole) // 2])
     book.go("s1", "--rerun-from", "apply")
     assert book.json(".headway/phases/s1.json")["plan_id"] == "book"
+
+
+@pytest.mark.parametrize("how", ["another recipe", "a reset"])
+def test_a_prompt_changed_back_makes_no_unit_that_nobody_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """They were made with it once, but not in the way that they would be now, or that was withdrawn: they stand."""
+    plan = """
+id: p
+goal: g
+pipelines:
+  scene:
+    units: [a, b, c]
+    state: state.txt
+    phases:
+      write: {run: "cat {prompt} > {outputs.o}", templates: {phase: w.md}, outputs: {o: 'work/{unit}.md'}}
+      apply: {run: "cat {inputs.write} >> {state}", outputs: {post: state.txt}}
+"""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(plan)
+    (tmp_path / "w.md").write_text("first {{ unit }}")
+    shop.run(capsys, "run")
+    (tmp_path / "w.md").write_text("second {{ unit }}")
+    if how == "another recipe":
+        shop.file.write_text(plan.replace("cat {prompt} >", "cat - {prompt} < /dev/null >"))
+    shop.run(capsys, "run")
+    if how == "a reset":
+        shop.run(capsys, "reset", "b")
+        shop.run(capsys, "run")
+    (tmp_path / "w.md").write_text("first {{ unit }}")
+    ran = shop.run(capsys, "run", "c", "--prompt-change", "a try", "--json").json
+    assert {a for a in ran["made"] if not a.startswith("c/")} == set()
+    assert ran["undecided"] == ["a/write", "b/write"]
+    assert (tmp_path / "state.txt").read_text().split() == ["second", "a", "second", "b", "first", "c"]

@@ -566,3 +566,15 @@ def test_lines_that_end_as_elsewhere_are_shown_as_lines(cli: Cli, shop: Workshop
     shop.edit('run: "echo model > {output}"', "run: \"printf 'a,b\\r\\n1,2\\r\\n' > {output}\"")
     cli("run")
     assert "\na,b\n1,2\n" in cli("show", "model").out
+
+
+def test_a_pipe_at_an_output_is_not_waited_for(bench: Bench) -> None:
+    """It has no bytes that could be compared; nor can it be brought back once it was taken away."""
+    bench.plan("a")
+    bench.run()
+    bench.delete("out/a.txt")
+    os.mkfifo(bench.path("out/a.txt"))
+    compared = reading(bench).diff(PLAN, "a")
+    assert [delta.note.startswith("no file: ") for delta in compared.deltas] == [True]
+    ran = bench.run(on_edit="discard")
+    assert (ran.log, ran.why["a"]) == (["restored a"], "out/a.txt is missing")

@@ -88,10 +88,7 @@ class Edits:
         """Keep an edit, or adopt it: those before it in the same file may put that back after this."""
         if self._policy(spec) == "discard":
             self._keeper.preserve(spec.id, [reason.subject])
-        elif problem := self._refusal(spec):
-            self._tally.hold(spec.id, "edit_not_verified", [self._without(spec.id)], reason, problem)
-        else:
-            self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
+        elif self._is_adopted(spec, reason):
             self.adopted.add(spec.id)
             if spec.id not in self._tally.queue:
                 self._tally.settle(spec.id, "accepted", reason)
@@ -103,7 +100,8 @@ class Edits:
             self._keeper.discard(spec.id, reason)
             return True
         if policy == "accept":
-            self._adopt(spec, reason)
+            if self._is_adopted(spec, reason):
+                self._tally.arrive(spec, "accepted", reason)
         else:
             self._ask(spec.id, reason)
         return False
@@ -156,13 +154,17 @@ class Edits:
         anew = self._anew if artifact_id in self._anew else [artifact_id]
         return f"--rerun {' '.join(map(as_word, anew))} --discard-edits"
 
-    def _adopt(self, spec: ArtifactSpec, reason: Reason) -> None:
+    def _is_adopted(self, spec: ArtifactSpec, reason: Reason) -> bool:
+        """Adopt what stands at its paths; whether that could be done. Else it is held, and the reason told."""
         problem = self._refusal(spec)
+        if not problem:
+            try:
+                self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
+            except UsageError as refusal:  # a folder where a file belongs, say
+                problem = refusal.message
         if problem:
             self._tally.hold(spec.id, "edit_not_verified", [self._without(spec.id)], reason, problem)
-            return
-        self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
-        self._tally.arrive(spec, "accepted", reason)
+        return not problem
 
     def _refusal(self, spec: ArtifactSpec) -> str:
         """Why what stands at its paths cannot be adopted, or ""."""

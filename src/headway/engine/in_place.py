@@ -65,11 +65,16 @@ class InPlace:
         return tuple(found)
 
     def _kind_before(self, artifact_id: str, path: str, digest: str) -> Kind:
-        """What stood at a path before it was first changed: as was noted then, or else what stands there now."""
-        seen = self._judge.observer.look(path.rstrip("/"))
+        """What stood at a path before it was first changed: what stands there now, if it is that; as was noted then;
+        or else what became of it."""
+        if path.endswith("/"):
+            return "tree"
+        seen = self._judge.observer.look(path)
         noted = self._record.state.steps.get(artifact_id, {}).get(BEFORE + path)
-        word = "tree" if path.endswith("/") else seen.kind
-        if seen.digest != digest and noted is not None and noted.blob == digest and noted.value in KINDS:
+        word: object = next((o.kind for o in self._judge.recorded(artifact_id) if o.path == path), "file")
+        if seen.digest == digest:
+            word = seen.kind
+        elif noted is not None and noted.blob == digest:
             word = noted.value
         return next((kind for kind in KINDS if kind == word), "file")
 

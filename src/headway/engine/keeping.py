@@ -117,23 +117,20 @@ class Keeper:
         return Way(False, {path: "" for path in spec.produces if path not in chains})
 
     def _clear(self, spec: ArtifactSpec, found: Mapping[str, Seen]) -> dict[str, str]:
-        """Before a recipe begins: folders are emptied, and what an unfinished attempt left is taken away.
+        """Before a recipe begins: folders are emptied, and what an unfinished attempt, or others who change a file in
+        place, left is taken away.
 
         A file that is its newest output stays where it is until the recipe replaces it. What stands at each path then.
         """
         recorded = {output.path: output for output in self._judge.recorded(spec.id)}
         left: dict[str, str] = {}
         for path in spec.produces:
-            if path in self._judge.shared.chains:
-                if path.endswith("/"):
-                    self._outputs.clear(path)
-                continue
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
             if path.endswith("/") or path in spec.optional or not stands:
                 self._outputs.clear(path)
                 seen = ABSENT
-            if not path.endswith("/"):
+            if not path.endswith("/") and path not in self._judge.shared.chains:
                 left[path] = seen.digest
         return left
 
@@ -209,7 +206,8 @@ class Keeper:
         if reason.code != "adopted_edit":
             paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
         self.preserve(artifact_id, paths)
+        kept = [path for path in paths if self._judge.observer.look(path.rstrip("/")).kind != "special"]
         for path in paths:
             self._outputs.remove(path)
-        if paths:
-            self._judge.aside[artifact_id] = SetAside("output_missing", paths[0], now=artifact_id)
+        if kept:
+            self._judge.aside[artifact_id] = SetAside("output_missing", kept[0], now=artifact_id)

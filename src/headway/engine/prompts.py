@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.core.events import Came, Record
+from headway.core.events import Came, PlanReset, Record
 from headway.core.fingerprint import content_digest
 from headway.core.ids import as_word
 from headway.core.state import Output, PromptChange, State
@@ -20,7 +20,7 @@ from headway.engine.result import Decision, Options
 from headway.engine.selecting import forced_by, tells_where
 
 History = Callable[[Collection[str]], Iterable[Record]]
-"""The completions in a plan's ledger: of some artifacts, or, given none, of all."""
+"""The completions in a plan's ledger, and what withdrew them: of some artifacts, or, given none, of all."""
 
 FEW = 3
 """So many ids are named one by one where something is to be typed."""
@@ -147,13 +147,17 @@ def are_tried_elsewhere(judge: Judge, before: Collection[str], history: History)
 
 
 def _were_made_so(judge: Judge, ids: Collection[str], history: History) -> bool:
-    """Whether all of these were once made with the templates that they have now."""
-    wanted = set(ids)
+    """Whether all of these were once made with the templates that they have now, in the way that they would be."""
+    wanted, found = {a: judge.made_from(a) for a in ids}, set[str]()
     for record in history(ids if len(ids) == 1 else ()):
         event = record.event
-        if isinstance(event, Came) and event.id in wanted and event.fp.templates == judge.prompt(event.id):
-            wanted.discard(event.id)
-    return not wanted
+        if isinstance(event, PlanReset):
+            found.difference_update(event.ids or ids)
+        elif isinstance(event, Came) and (now := wanted.get(event.id)) is not None:
+            was = event.fp
+            if (was.templates, was.recipe, was.spec) == (now.templates, now.recipe, now.spec):
+                found.add(event.id)
+    return found.issuperset(ids)
 
 
 def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:

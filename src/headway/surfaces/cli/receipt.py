@@ -39,7 +39,7 @@ _QUESTIONS = {
         "was made from another state than there is now",
         "were made from another state than there is now",
     ),
-    "edit_not_verified": ("was edited, and verify disagrees", "were edited, and verify disagrees"),
+    "edit_not_verified": ("was edited, and cannot be accepted so", "were edited, and cannot be accepted so"),
 }
 
 
