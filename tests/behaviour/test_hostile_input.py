@@ -244,8 +244,10 @@ def test_words_that_are_not_text_are_refused(words: list[str]) -> None:
         "id: w\ngoal: g\nvars: {v: x}\nartifacts:\n  a: {produces: a.txt, run: 'echo {vars.v} > {output}'}\n"
     )
     subprocess.run([*HEADWAY, "run"], check=True, capture_output=True)
+    Path("a.txt").write_text("mine")
     done = subprocess.run([*HEADWAY, *words, b"v=\xff"], capture_output=True, text=True, check=False)
     assert (done.returncode, "\\udcff" in done.stderr) == (2, True)
+    Path("a.txt").write_text("x\n")
     assert "Nothing to do" in subprocess.run([*HEADWAY, "run"], check=True, capture_output=True, text=True).stdout
 
 
