@@ -510,3 +510,32 @@ def test_a_folder_that_cannot_be_accepted_is_held_and_the_rest_is_made(appending
     ran = appending.run(on_edit="accept")
     assert ("made z" in ran.log, "held m" in ran.log, ran.code) == (True, True, 3)
     assert appending.read("shared.txt/mine") == "mine"
+
+
+def test_an_edit_that_nobody_came_to_replace_is_asked_about_in_the_end(bench: Bench) -> None:
+    """It was written after the run had looked, and all its stages were taken over: exit 0 would not be true."""
+    bench.write("s.txt", "1")
+    bench.makes("s", lambda ctx: ctx.sources[0].read_text())
+    bench.makes("p", lambda ctx: ctx.inputs["s"].text())
+    bench.plan(
+        s={"sources": ["s.txt"]},
+        p={"produces": ["shared.txt"], "requires": ["s"]},
+        m=modifier(bench, "m", "p"),
+    )
+    bench.run()
+    bench.write("s.txt", "2")
+    bench.run()
+    bench.write("s.txt", "1")
+
+    def make(ctx: Context) -> str:
+        bench.write("shared.txt", "mine")
+        return ctx.sources[0].read_text()
+
+    bench.makes("s", make)
+    ran = bench.run(rerun="s")
+    assert (ran.log, ran.code) == (["made s", "reused p", "reused m"], 3)
+    assert [(d.code, d.artifacts) for d in ran.result.decisions] == [("output_modified", ["m"])]
+    assert bench.read("shared.txt") == "mine"
+    bench.makes("s", lambda ctx: ctx.sources[0].read_text())
+    assert bench.run(on_edit="discard").log == ["restored m"]
+    assert bench.read("shared.txt") == "1m"

@@ -578,3 +578,13 @@ def test_a_pipe_at_an_output_is_not_waited_for(bench: Bench) -> None:
     assert [delta.note.startswith("no file: ") for delta in compared.deltas] == [True]
     ran = bench.run(on_edit="discard")
     assert (ran.log, ran.why["a"]) == (["restored a"], "out/a.txt is missing")
+
+
+def test_a_run_that_leaves_something_to_decide_was_not_stopped(cli: Cli, shop: Workshop) -> None:
+    """It has done all that it could."""
+    cli("run")
+    (shop.root / "src/model.py").write_text("mine")
+    assert cli("run").code == 3
+    status = cli("status")
+    assert "is yours to decide" in status.out
+    assert "stopped on the way" not in status.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from headway.core.freshness import EDITS, FRESH, Reason
 from headway.core.ids import as_word
@@ -146,6 +147,14 @@ class Edits:
 
     def _ask(self, artifact_id: str, reason: Reason) -> None:
         self._tally.hold(artifact_id, reason.code, ["--accept-edits", self._without(artifact_id)], reason)
+
+    def ask_at_last(self, edited: Mapping[str, str]) -> None:
+        """Files that are changed in place and that somebody wrote while the run was on, by who answers for them."""
+        asked = {a for decision in self._tally.result.decisions for a in decision.artifacts}
+        for artifact_id, path in edited.items():
+            if artifact_id not in asked:
+                self._tally.result.reasons[artifact_id] = reason = Reason("output_modified", path)
+                self._tally.result.decide(reason.code, artifact_id, ["--accept-edits", self._without(artifact_id)])
 
     def _without(self, artifact_id: str) -> str:
         """What goes on without an edit: of what was asked for anew, it says so again, since only a start keeps that."""

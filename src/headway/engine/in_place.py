@@ -99,18 +99,27 @@ class InPlace:
             if path in displaced and shared.is_last(spec.id, path):
                 self._put_back(path)
 
-    def leave(self) -> None:
-        """Shared files that were touched end as the newest of their stages left them."""
+    def leave(self) -> dict[str, str]:
+        """Shared files that were touched end as the newest of their stages left them; those that somebody has written
+        meanwhile stay, by the stage that is asked about them."""
+        edited: dict[str, str] = {}
         for path in sorted(self._judge.displaced):
-            self._put_back(path)
+            if stage := self._put_back(path):
+                edited[stage] = path
+        return edited
 
-    def _put_back(self, path: str) -> None:
+    def _put_back(self, path: str) -> str:
+        """Put a shared file back to its newest stage; that stage, if somebody has been at the file since."""
         stages, state = self._judge.shared.chains.get(path), self._record.state
         if stages is None:
-            return
+            return ""
         newest = self._judge.stages.newest(path)
         broken = any(stage in state.failed or stage in state.claims for stage in stages)
         output = self._judge.stages.output_of(newest, path) if newest is not None and not broken else None
         now = self._judge.observer.look(path).digest
-        if output is not None and (not now or self._judge.precedents.names(now)):  # else somebody has been at it
-            self._judge.outputs.restore([output])
+        if output is None or newest is None:
+            return ""
+        if now and not self._judge.precedents.names(now):
+            return newest
+        self._judge.outputs.restore([output])
+        return ""

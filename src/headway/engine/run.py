@@ -159,7 +159,9 @@ class Run:
         try:
             self._edits.hold_known()
             self._loop_until_done(began)
-            self._in_place.leave()
+            edited = self._in_place.leave()
+            if not self._halt:  # else it may be half of what was cut off
+                self._edits.ask_at_last(edited)
         except BaseException:
             self._tear_down()
             raise

@@ -79,7 +79,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return {"id": run.id, "status": run.status, "at": run.at, "code": run.code}
+    return {"id": run.id, "status": run.status, "at": run.at, "reason": run.reason}
 
 
 def _paused(state: State) -> dict[str, Any] | None:

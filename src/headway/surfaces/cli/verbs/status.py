@@ -64,7 +64,7 @@ def run(args: Any, screen: Screen) -> int:
 
 def _was_stopped(run: dict[str, Any] | None) -> bool:
     """Whether the last run ended before its time, and did not merely leave something for its user to decide."""
-    return run is not None and run["status"] == "paused" and run["code"] != "refused"
+    return run is not None and run["status"] == "paused" and run["reason"] != "refused"
 
 
 def _list(artifacts: dict[str, Any], open_: list[str], screen: Screen, *, everything: bool) -> None:
