@@ -424,10 +424,11 @@ class Work:
         outputs = judge.outputs
         earlier = self._earlier(plan_id, artifact_id, at, judge)
         if not all(outputs.readable(output) for output in earlier.outputs):
-            raise BlobDamaged(
+            raise NotFound(
                 f"The bytes of {artifact_id} at event {earlier.seq} are not here any more",
-                hint=f"headway run --rerun {as_word(artifact_id)} makes it anew",
-                code="blob.missing",
+                facts={"freed": "by gc, if they were older than it keeps; else headway doctor tells"},
+                hint=f"headway restore {as_word(artifact_id)} --at SEQ brings another one back; headway log names them",
+                code="restore.freed",
             )
         with self.project.folder(plan_id).writing() as writer:
             outputs.sweep(o.path for o in earlier.outputs if o.path)

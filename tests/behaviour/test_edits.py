@@ -12,6 +12,7 @@ import pytest
 
 from headway.core.events import ArtifactFailed, EditPreserved
 from headway.doctor import Doctor
+from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
 from headway.errors import HeadwayError, NotFound, UsageError
 from headway.files import observe
@@ -755,3 +756,15 @@ def test_what_is_up_to_date_is_not_accepted(made: Bench) -> None:
     assert work.accept("plan", ["b"]) == []
     made.change("b", version="2")
     assert made.run().log == ["made b", "kept c"]
+
+
+def test_an_output_that_gc_has_freed_cannot_be_restored_and_is_no_damage(made: Bench) -> None:
+    """Whoever frees it has asked for that."""
+    was = next(record.seq for record in made.events("artifact_completed"))
+    made.change("a", version="2")
+    made.makes("a", "another")
+    made.run()
+    free_space(made.project.store, keep_days=0)
+    with pytest.raises(NotFound, match="are not here any more"):
+        Work(made.project, environ=made.environ).restore("plan", "a", at=was)
+    assert made.out("a") == "another"
