@@ -307,6 +307,7 @@ class Plan:
         and ledger changed the same thing, "file" (the program) or "ledger".
         """
         refuse_while_read()
+        _refuse_take(take)
         asked = options_of(targets, jobs, options)
         built = self._built()
         result = self._resting(asked, reporter, built)
@@ -346,8 +347,6 @@ class Plan:
 
     def _taken_in(self, work: Work, take: str, built: Built | None = None) -> Meant:
         """The plan, with whatever of it is new on record."""
-        if take not in ("", "file", "ledger"):
-            raise UsageError(f"take cannot be {take!r}", hint='take="file" or take="ledger"', code="take.unknown")
         try:
             return work.taken_in(self.meant(project=work.project, built=built), take=take)
         except PlanConflict as conflict:
@@ -360,6 +359,7 @@ class Plan:
         import asyncio
 
         refuse_while_read()
+        _refuse_take(take)
         loop = asyncio.get_running_loop()
         asked: list[str] = []
         work = self._work()
@@ -522,6 +522,11 @@ def _is_text(spec: ArtifactSpec) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _refuse_take(take: str) -> None:
+    if take not in ("", "file", "ledger"):
+        raise UsageError(f"take cannot be {take!r}", hint='take="file" or take="ledger"', code="take.unknown")
 
 
 def _is_python(name: str) -> bool:

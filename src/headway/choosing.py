@@ -181,14 +181,17 @@ class Chooser:
         runs nobody's code.
         """
         name = self.shown(reference)
-        file, _, wanted = name.partition(":")
-        for execution in self.store.list_recent(None):
-            state = execution.state
-            if state.proposal is not None and state.proposal.path == name:
+        known = [e for e in self.store.list_recent(None) if e.state.proposal is not None]
+        for execution in known:
+            if execution.state.proposal is not None and execution.state.proposal.path == name:
                 return execution.plan_id
-            by_program = state.proposal is not None and state.proposal.path == PROGRAM and not wanted
-            if by_program and any(spec.make.startswith(f"{file}:") for spec in state.artifacts.values()):
-                return execution.plan_id
+        by_program = [e for e in known if e.state.proposal is not None and e.state.proposal.path == PROGRAM]
+        own = [e.plan_id for e in by_program if any(s.make.startswith(f"{name}:") for s in e.state.artifacts.values())]
+        if len(own) > 1:
+            hint = f"--plan-id {own[0]}, or another one of them"
+            raise UsageError(f"{name} has saved {len(own)} plans", facts={"plans": own}, hint=hint, code="plan.which")
+        if own:
+            return own[0]
         hint = f"headway plans new {as_word(reference)} saves it"
         raise NotFound(f"The plan of {name} is not saved yet", hint=hint, code="plan.none")
 

@@ -51,7 +51,7 @@ CHECKPOINTS = STRUCTURE | {
 }
 """After these every projection is written, the checkpoint included; after a run, if it pays."""
 
-COMPLETIONS = frozenset({"artifact_completed", "artifact_made", "plan_reset"})
+MADE_OR_WITHDRAWN = frozenset({"artifact_completed", "artifact_made", "plan_reset"})
 """Events by which artifacts come to be made, and by which that is withdrawn."""
 
 STARTS = frozenset({"snapshot", "ledger_rotated"})
@@ -218,7 +218,7 @@ class PlanFolder:
 
     def completions(self, ids: Collection[str] = ()) -> Iterator[Record]:
         """Events by which artifacts were made, or that was withdrawn; of some of them, or of all."""
-        return self.history(about=COMPLETIONS, naming=(*ids, "plan_reset") if ids else ())
+        return self.history(about=MADE_OR_WITHDRAWN, naming=(*ids, "plan_reset") if ids else ())
 
     def recent(self) -> Iterator[Record]:
         """The newest of them, not more than can be looked through in a moment."""

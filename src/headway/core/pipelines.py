@@ -256,7 +256,8 @@ def templates(pipeline: Pipeline, phase: Phase, unit: str) -> dict[str, str]:
 
 def without_units(state: State) -> list[str]:
     """Pipelines whose units are files, of which there are none: somebody may have mistyped where they are."""
-    named = [p for p in state.settings.pipelines if p.units.files and not getattr(state.units.get(p.name), "units", ())]
+    empty = {name for name, expansion in state.units.items() if not expansion.units}
+    named = [p for p in state.settings.pipelines if p.units.files and (p.name in empty or p.name not in state.units)]
     return [f"No file matches {p.units.files}, so pipeline {p.name} has no units" for p in named]
 
 

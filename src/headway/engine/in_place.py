@@ -13,6 +13,7 @@ from headway.engine.judge import Judge
 from headway.engine.making import Task
 from headway.engine.recording import Recorder
 from headway.engine.shared import Use
+from headway.errors import BlobDamaged
 
 Kind = Literal["file", "exec", "tree", "link"]
 KINDS: tuple[Kind, ...] = ("file", "exec", "tree", "link")
@@ -76,7 +77,17 @@ class InPlace:
             word = seen.kind
         elif noted is not None and noted.blob == digest:
             word = noted.value
+        elif digest and self._is_of_a_link(digest) != (word == "link"):
+            word = "file" if word == "link" else "link"
         return next((kind for kind in KINDS if kind == word), "file")
+
+    def _is_of_a_link(self, digest: str) -> bool:
+        """Whether bytes are those by which a link is kept: one line that no file would be without its end."""
+        try:
+            data = self._judge.outputs.blobs.get(digest)
+        except BlobDamaged:
+            return False
+        return data.startswith(b"link:") and b"\n" not in data
 
     def keep_before(self, task: Task) -> None:
         """What a shared file was before it was first changed, or that there was none: the next attempt begins there."""
@@ -104,20 +115,20 @@ class InPlace:
         meanwhile stay, by the stage that is asked about them."""
         edited: dict[str, str] = {}
         for path in sorted(self._judge.displaced):
-            if stage := self._put_back(path):
+            if stage := self._put_back(path, at_last=True):
                 edited[stage] = path
         return edited
 
-    def _put_back(self, path: str) -> str:
+    def _put_back(self, path: str, *, at_last: bool = False) -> str:
         """Put a shared file back to its newest stage; that stage, if somebody has been at the file since."""
         stages, state = self._judge.shared.chains.get(path), self._record.state
         if stages is None:
             return ""
         newest = self._judge.stages.newest(path)
         broken = any(stage in state.failed or stage in state.claims for stage in stages)
-        output = self._judge.stages.output_of(newest, path) if newest is not None and not broken else None
+        output = self._judge.stages.output_of(newest, path) if newest is not None else None
         now = self._judge.observer.look(path).digest
-        if output is None or newest is None:
+        if output is None or newest is None or (broken and (now or not at_last)):  # what a failed one left stays
             return ""
         if now and not self._judge.precedents.names(now):
             return newest

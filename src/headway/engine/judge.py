@@ -319,11 +319,15 @@ class Judge:
         if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
         reason = self._behind_gates(spec, reason)
-        if reason.fresh and spec.modifies and artifact_id in self._unfinished and self.earlier(artifact_id):
+        if reason.fresh and artifact_id in self._unfinished and self._shares(spec) and self.earlier(artifact_id):
             reason = Reason("interrupted")  # what an attempt left in the file is to be put right, and it on record
         if reason.code in NAMEABLE or reason.code == "adopted_edit":
             reason = self._named(spec, reason, earlier)
         return reason
+
+    def _shares(self, spec: ArtifactSpec) -> bool:
+        """Whether it writes to a file that is changed in place."""
+        return bool(spec.modifies) or any(path in self.shared.chains for path in spec.produces)
 
     def is_forced(self, artifact_id: str) -> bool:
         """It is to be made anew whatever there is: by this run's word, or by one before it that did not get there."""

@@ -33,7 +33,7 @@ class SetAside(Reason):
 
 class Way(NamedTuple):
     """The paths of an artifact, ready for its recipe: whether anything stood there, and the digest of what is left at
-    each; none where nothing stands. Folders, and files that others change in place, are not among them.
+    each; none where nothing stands. Folders are not among them.
     """
 
     replaces: bool
@@ -113,8 +113,7 @@ class Keeper:
             self._preserve(spec.id, found, replaced=spec.produces)
         if found or folders:
             return Way(bool(found), self._clear(spec, found))
-        chains = self._judge.shared.chains
-        return Way(False, {path: "" for path in spec.produces if path not in chains})
+        return Way(False, dict.fromkeys(spec.produces, ""))
 
     def _clear(self, spec: ArtifactSpec, found: Mapping[str, Seen]) -> dict[str, str]:
         """Before a recipe begins: folders are emptied, and what an unfinished attempt, or others who change a file in
@@ -127,12 +126,17 @@ class Keeper:
         for path in spec.produces:
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
-            if path.endswith("/") or path in spec.optional or not stands:
+            if path.endswith("/") or path in spec.optional or not (stands or self._is_only_here(path, seen)):
                 self._outputs.clear(path)
                 seen = ABSENT
-            if not path.endswith("/") and path not in self._judge.shared.chains:
+            if not path.endswith("/"):
                 left[path] = seen.digest
         return left
+
+    def _is_only_here(self, path: str, seen: Seen) -> bool:
+        """Whether the work of others on a file that they change in place is too large to be stored."""
+        is_file = seen.kind in ("file", "exec") and path in self._judge.shared.chains
+        return is_file and not self._outputs.blobs.has(seen.digest)
 
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""
@@ -206,7 +210,8 @@ class Keeper:
         if reason.code != "adopted_edit":
             paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
         self.preserve(artifact_id, paths)
-        kept = [path for path in paths if self._judge.observer.look(path.rstrip("/")).kind != "special"]
+        found = {path: self._judge.observer.look(path.rstrip("/")) for path in paths}
+        kept = [path for path, seen in found.items() if seen.digest and seen.kind != "special"]
         for path in paths:
             self._outputs.remove(path)
         if kept:

@@ -271,7 +271,7 @@ class Workshop:
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
-            text, known, said.stood = self._write(attempt.value, job, None if attempt.wrote else task)
+            text, known = self._write(attempt.value, job, {} if attempt.wrote else task.left, said)
             others = [path for path in paths if path not in known]
             if others and (missing := self._missing(spec, others)):
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
@@ -330,41 +330,40 @@ class Workshop:
         full = os.path.join(self.root, path)
         return bool(os.listdir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
 
-    def _write(self, value: Any, job: Job, task: Task | None) -> tuple[bytes, dict[str, Placed], tuple[Output, ...]]:
-        """Put what a function returned where it belongs: the text of one without files, what was written, and what
-        somebody had put there meanwhile.
+    def _write(self, value: Any, job: Job, left: Mapping[str, str], said: Outcome) -> tuple[bytes, dict[str, Placed]]:
+        """Put what a function returned where it belongs: the text of one without files, and what was written.
 
-        `task`: knows what was left at its paths, where the function has nothing to do with what stands there now.
+        `left`: what was at its paths before, where the function has nothing to do with what stands there now.
         """
         if job.function is None:
-            return (value if isinstance(value, bytes) and not job.spec.produces else b""), {}, ()
+            return (value if isinstance(value, bytes) and not job.spec.produces else b""), {}
         _, written = _functions()
-        text, known, stood = b"", dict[str, Placed](), list[Output | None]()
-        left, unnamed = (task.left, None if task.replaces else "") if task is not None else ({}, None)
+        text, known = b"", dict[str, Placed]()
         for path, data in written(value, job).items():
             if not path:
                 text = data if isinstance(data, bytes) else self._found(data).read_bytes()
             elif isinstance(data, Path):
-                stood.append(self._copy(data, path, left.get(path, unnamed)))
+                self._copy(data, path, left.get(path), said)
             else:
-                known[path] = placed = self.outputs.place(path, data, left=left.get(path, unnamed))
-                stood.append(placed.stood)
-        return text, known, tuple(one for one in stood if one is not None)
+                known[path] = placed = self.outputs.place(path, data, left=left.get(path))
+                if placed.stood is not None:
+                    said.stood += (placed.stood,)
+        return text, known
 
-    def _copy(self, source: Path, path: str, left: str | None) -> Output | None:
-        """Copy a file or folder that a function returned; what somebody had put in the file's place meanwhile."""
+    def _copy(self, source: Path, path: str, left: str | None, said: Outcome) -> None:
+        """Copy a file or folder that a function returned."""
         target, found = os.path.join(self.root, path), self._found(source)
         if found.resolve() == Path(target).resolve():
-            return None
+            return
         if found.is_dir():
             import shutil
 
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
-            return None
+            return
         data = found.read_bytes()
-        stood = self.outputs.newcomer(path, left, data) if left is not None else None
+        if (stood := self.outputs.newcomer(path, left, data)) is not None:
+            said.stood += (stood,)
         self.outputs.write(path, data, executable=bool(found.stat().st_mode & 0o100))
-        return stood
 
     def _found(self, path: Path) -> Path:
         """A path that a function returned: from the project's folder, wherever the run was started."""

@@ -30,11 +30,12 @@ class Question(NamedTuple):
     """A changed template that is to be decided about: what was made with it, and what making it again may cost.
 
     With all that was made from it since, by way of a state that is handed on, too. `formerly`: the file in whose place
-    another one is named now, if that is what changed.
+    another one is named now, if that is what changed; `gone`: that there is none, in words.
     """
 
     template: str
     formerly: str
+    gone: str
     was: str
     now: str
     artifacts: tuple[str, ...]
@@ -52,14 +53,15 @@ class Question(NamedTuple):
     @property
     def text(self) -> str:
         """The same in words."""
-        became = f"takes the place of {self.formerly}" if self.formerly else "changed"
-        became = f"{became} ({self.was[:8] or 'nothing'} → {self.now[:8]})" if self.now else "is missing"
+        became = f"takes the place of {self.formerly}" if self.formerly else "changed" if self.was else "was added"
+        became = f"{became} ({self.was[:8] or 'nothing'} → {self.now[:8]})" if self.now else self.gone
+        maker = f"{self.formerly or 'It'} made" if self.was else "Made without it:"
         phases = f"phase{'s' * (len(self.phases) > 1)} {', '.join(self.phases)}" if self.phases else ""
         shown = ", ".join(self.units[:3]) + (f" and {len(self.units) - 3} more" if len(self.units) > 3 else "")
         units = f" of {len(self.units)} unit{'s' * (len(self.units) > 1)} ({shown})" if self.units else ""
         what = f"{phases}{units}" or ", ".join(self.artifacts[:5])
         again = f"{self.at_most} artifact{'s' * (self.at_most != 1)} at most, {self.ms / 1000:.1f} s when last made"
-        return f"{self.template} {became}. {self.formerly or 'It'} made {what}. Making again: {again}"
+        return f"{self.template} {became}. {maker} {what}. Making again: {again}"
 
 
 def answers(state: State, questions: Sequence[Question], options: Options, selected: set[str]) -> list[str]:
@@ -105,10 +107,12 @@ def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> 
     behind = [a for a in judge.order_behind(change.artifacts) if a in selected and not artifacts[a].gathers]
     again = [done for a in behind if (done := judge.known(a)) is not None]
     done = judge.known(change.artifacts[0])
-    before = _paired(done.fp.templates if done is not None else {}, judge.prompt(change.artifacts[0]))
+    now = judge.prompt(change.artifacts[0])
+    before = _paired(done.fp.templates if done is not None else {}, now)
     return Question(
         change.template,
         _file(before.get(change.template, "")),
+        "is missing" if change.template in now else "is not used any more",
         change.was,
         change.now,
         change.artifacts,
@@ -173,11 +177,14 @@ def _is_gone_on_with(judge: Judge, artifact_id: str) -> bool:
     """Whether a run has set out already to make it with its templates as they are, or somebody has said why it may:
     going on changes nothing."""
     run, done, now = judge.state.run, judge.known(artifact_id), judge.prompt(artifact_id)
-    if run is None or done is None or not set(map(_role, done.fp.templates)) <= set(map(_role, now)):
+    if run is None or done is None:
         return False
     note = judge.state.prompts.get(artifact_id)
     since = note.changes if note is not None and note.seq > done.seq else ()
     said = {change.template: change.now for change in since}
+    roles = set(map(_role, now))
+    if any(said.get(label) != "" for label in done.fp.templates if _role(label) not in roles):
+        return False
     changed = now.items() - done.fp.templates.items()
     return all(digest in (run.templates.get(label), said.get(label)) for label, digest in changed)
 

@@ -231,12 +231,12 @@ class Outputs:
         if left != "" and (seen := self.observer.entries.get(path)) is not None:
             if seen.kind == "file" and seen.stat.size == len(data) and self._holds(path, seen.digest, data):
                 return Placed(path, data)  # what came out the same is left as it stands
-            stood = self.newcomer(path, left, data) if left is not None else None
+            stood = self.newcomer(path, left, data)
             return Placed(path, data, _replace(full, data, now), now, stood)
         try:
             fd = os.open(full, _NEW, 0o666)
         except (FileExistsError, IsADirectoryError):
-            stood = self.newcomer(path, left, data) if left is not None else None
+            stood = self.newcomer(path, left, data)
             return Placed(path, data, _replace(full, data, now), now, stood)
         try:
             write_all(REAL, fd, data, 0)
@@ -249,8 +249,11 @@ class Outputs:
             os.close(fd)
         return Placed(path, data, found, now)
 
-    def newcomer(self, path: str, left: str, data: bytes) -> Output | None:
-        """What somebody has put in the place of what was left there, kept as blobs before these bytes replace it."""
+    def newcomer(self, path: str, left: str | None, data: bytes) -> Output | None:
+        """What has come in the place of what was left there, kept as blobs before these bytes replace it; nothing where
+        nobody knows what was."""
+        if left is None:
+            return None
         if left and self.observer.holds(path, left, cheaply=True):
             return None
         stood = self._capture(path, None)

@@ -300,12 +300,14 @@ class _TimeIsUp(Exception):
 
 def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job) -> Any:
     ended: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    heard = threading.Event()
 
     def call() -> None:
         try:
             ended.put((function(**given), None))
         except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
             ended.put((None, error))
+        heard.wait()  # a thread that is to be ended is still this one, and no other that was given its number
 
     run = copy_context().run  # what it prints there is still what it prints
     thread = threading.Thread(target=run, args=(call,), name=f"headway-{job.spec.id}", daemon=True)
@@ -315,6 +317,8 @@ def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job)
     except queue.Empty:
         _end(thread)
         raise _TimeIsUp from None
+    finally:
+        heard.set()
     if error is not None:
         raise error
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import Any
 
 from headway.core.difference import Changed, PlanDifference
 from headway.core.freshness import ChangeReport, Reason
@@ -241,12 +242,16 @@ def say_difference(difference: PlanDifference, screen: Screen) -> None:
         screen.say("  the order of artifacts changed")
 
 
+def _value(value: Any) -> str:
+    return _short(" ".join(words(value).split()), WIDEST)
+
+
 def _changed(changed: Changed) -> str:
     was, now = (" ".join(words(value).split()) for value in (changed.was, changed.now))
     if max(len(was), len(now)) > WIDEST:
         if isinstance(changed.was, (tuple, list)) and isinstance(changed.now, (tuple, list)):
-            signs = [f"- {one}" for one in changed.was if one not in changed.now]
-            signs += [f"+ {one}" for one in changed.now if one not in changed.was]
+            signs = [f"- {_value(one)}" for one in changed.was if one not in changed.now]
+            signs += [f"+ {_value(one)}" for one in changed.now if one not in changed.was]
             if signs:
                 more = f" and {len(signs) - MANY} more" if len(signs) > MANY else ""
                 return f"{changed.key}: {', '.join(signs[:MANY])}{more}"

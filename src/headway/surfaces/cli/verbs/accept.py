@@ -25,7 +25,9 @@ def run(args: Any, screen: Screen) -> int:
     accepted = work.accept(plan_id, args.artifacts, everything=args.all, reason=args.reason)
     screen.answer({"plan_id": plan_id, "accepted": accepted})
     if not accepted:
-        screen.say(f"Nothing to accept{': it is up to date' if args.artifacts else ''}.")
+        are = "is" if len(args.artifacts) == 1 else "are"
+        named = f": {', '.join(args.artifacts)} {are} up to date" if args.artifacts else ""
+        screen.say(f"Nothing to accept{named}.")
         return 0
     names = f"{', '.join(accepted[:8])}{' …' if len(accepted) > 8 else ''}"
     screen.say(f"Accepted {len(accepted)}: {names}. Next: headway run{same_plan(args)}")

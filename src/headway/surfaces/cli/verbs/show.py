@@ -101,10 +101,12 @@ def _say_piece(piece: Piece, name: str, screen: Screen) -> None:
     said = name in ("stdout", "stderr", "prompt")  # of these no size is recorded, only their bytes
     size = "" if said and piece.data is None else f" ({piece.size} bytes{'' if said else f', {piece.digest[:16]}'})"
     screen.say(screen.style(f"--- {name}{size}", "dim"))
-    text = piece.text.replace("\r\n", "\n") if piece.text is not None else None
+    text = piece.text
     if text is None:
         screen.say(f"[{piece.what}]")
-    elif screen.is_terminal and len(text) > LONGEST:
+        return
+    text = text.replace("\r\n", "\n")
+    if screen.is_terminal and len(text) > LONGEST:
         screen.say(text[:LONGEST])
         more = f"… and {len(text) - LONGEST:,} characters more: --{name if said else 'output'} shows all of it"
         screen.say(screen.style(more, "dim"))
