@@ -768,3 +768,19 @@ def test_an_output_that_gc_has_freed_cannot_be_restored_and_is_no_damage(made: B
     with pytest.raises(NotFound, match="are not here any more"):
         Work(made.project, environ=made.environ).restore("plan", "a", at=was)
     assert made.out("a") == "another"
+
+
+def test_an_edit_is_kept_though_what_was_to_replace_it_fails_after_that(made: Bench) -> None:
+    """Of several outputs the first is written, and the second cannot be."""
+    made.add("two", produces=["out/x.txt", "out/y.txt"])
+    made.makes("two", lambda: {"out/x.txt": "x", "out/y.txt": "y"})
+    made.run()
+
+    def make() -> dict[str, object]:
+        made.write("out/x.txt", "mine")
+        return {"out/x.txt": "new", "out/y.txt": Path("nowhere.txt")}
+
+    made.change("two", version="2")
+    made.makes("two", make)
+    assert made.run().log == ["failed two"]
+    assert preserved(made) == [b"mine"]

@@ -19,6 +19,7 @@ import pytest
 from headway.core.plan import Profile
 from headway.disk import RealDisk
 from headway.engine import workers
+from headway.engine.recipes import function
 from headway.engine.recipes.base import QuotaExhausted
 from headway.engine.recipes.function import Context
 from headway.errors import StorageFailed
@@ -805,3 +806,27 @@ def test_a_profile_for_one_makes_one_at_a_time_after_failures(bench: Bench) -> N
     bench.plan("a; b; c", a={"run": "exit 1"})
     bench.settings(profile=Profile())
     assert bench.run(jobs=4).did == {"failed a", "made b", "made c"}
+
+
+def test_only_the_thread_whose_time_is_up_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be done in the very moment: another one that is given its number is not ended for it."""
+    end, alive = function._end, list[bool]()
+
+    def end_late(thread: threading.Thread) -> None:
+        done.wait(10)
+        time.sleep(0.1)
+        alive.append(thread.is_alive())
+        end(thread)
+
+    done = threading.Event()
+    monkeypatch.setattr(function, "_end", end_late)
+    bench.plan(a={"timeout": 0.1})
+
+    def make() -> str:
+        time.sleep(0.2)
+        done.set()
+        return "late"
+
+    bench.makes("a", make)
+    assert bench.run().result.failed == {"a": "No end after 0.1 s"}
+    assert alive == [True]

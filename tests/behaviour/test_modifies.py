@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from headway.core.commands import ResetPlan, SkipArtifacts
+from headway.core.commands import ResetPlan, SkipArtifacts, StartArtifacts, StartRun
 from headway.core.events import EditPreserved
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
-from tests.bench import Bench, Recipe
+from tests.bench import Bench, Recipe, after
 
 
 def append(text: str) -> Recipe:
@@ -539,3 +539,69 @@ def test_an_edit_that_nobody_came_to_replace_is_asked_about_in_the_end(bench: Be
     bench.makes("s", lambda ctx: ctx.sources[0].read_text())
     assert bench.run(on_edit="discard").log == ["restored m"]
     assert bench.read("shared.txt") == "1m"
+
+
+def test_a_producer_that_fails_before_it_writes_leaves_the_file_as_it_was(appending: Bench) -> None:
+    """What was taken away for it is put back."""
+    appending.change("p", run="exit 1")
+    assert appending.run().log == ["failed p"]
+    assert appending.read("shared.txt") == "1\nm\n"
+
+
+def test_what_is_stored_nowhere_else_is_not_taken_away(bench: Bench) -> None:
+    """Whoever keeps no blobs of large outputs has them at their paths alone."""
+    bench.write("s.txt", "one and more\n")
+    bench.plan(
+        p={"produces": ["shared.txt"], "sources": ["s.txt"], "run": "cat s.txt > {output}"},
+        m={"produces": [], "modifies": ["shared.txt"], "requires": ["p"], "run": "echo m >> shared.txt"},
+    )
+    bench.settings(store_up_to=10)
+    bench.run()
+    bench.change("p", run="exit 1")
+    bench.run()
+    assert bench.read("shared.txt") == "one and more\nm\n"
+
+
+def test_what_somebody_writes_while_its_producer_works_is_kept(shared: Bench) -> None:
+    """As at any other path."""
+    shared.run()
+    shared.change("p", version="2")
+    shared.makes("p", after(lambda: shared.write("shared.txt", "mine"), "new"))
+    shared.run()
+    kept = [r.event for r in shared.events("edit_preserved") if isinstance(r.event, EditPreserved)]
+    assert [shared.blob(o.digest) for event in kept for o in event.outputs] == [b"mine"]
+    assert shared.read("shared.txt") == "new12"
+
+
+def test_what_a_killed_producer_left_is_put_right_though_nothing_else_has_changed(bench: Bench) -> None:
+    """Its source is as it was again, but the file is not."""
+    bench.write("s.txt", "1\n")
+    bench.plan(
+        p={"produces": ["shared.txt"], "sources": ["s.txt"], "run": "cat s.txt > {output}"},
+        m={"produces": [], "modifies": ["shared.txt"], "requires": ["p"], "run": "echo m >> shared.txt"},
+    )
+    bench.run()
+    bench.write("s.txt", "2\n")
+    bench.do(StartRun(run="dead", now="2026-01-01T00:00:00.000Z", stale={"p": "source_changed"}, jobs=1))
+    bench.do(StartArtifacts(ids=("p",), run="dead"))
+    bench.write("shared.txt", "2\n")
+    bench.write("s.txt", "1\n")
+    assert bench.run().code == 0
+    assert bench.read("shared.txt") == "1\nm\n"
+    assert bench.run().log == []
+
+
+@pytest.mark.parametrize(("before", "run"), [("link", "rm f; echo text > f"), ("file", "ln -sfn one f")])
+def test_what_changed_its_kind_begins_as_what_it_was(bench: Bench, before: str, run: str) -> None:
+    """A link that became a file, and a file that became a link."""
+    bench.write("one", "1")
+    if before == "link":
+        bench.path("f").symlink_to("one")
+    else:
+        bench.write("f", "my text\n")
+    look = "if [ -L f ]; then readlink f; else cat f; fi > seen"
+    bench.plan(a={"produces": ["seen"], "modifies": ["f"], "run": f"{look}; {run}"})
+    bench.run()
+    first = bench.read("seen")
+    assert bench.run(rerun="a").log == ["made a"]
+    assert bench.read("seen") == first

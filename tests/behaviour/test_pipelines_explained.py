@@ -138,3 +138,23 @@ def test_files_that_are_not_there_are_told_where_they_are_units(
     shop.file.write_text(plan)
     back = shop.run(capsys, "run")
     assert (back.err, "made before; event" in back.out) == ("", True)
+
+
+def test_a_part_of_a_template_in_the_place_of_another_is_told_for_what_it_is(book: Book) -> None:
+    """One is not used any more, the other was added; each artifact is held once, and a permitted change is not asked
+    about again."""
+    for name in ("tone", "other"):
+        (book.root / f"prompts/{name}.md").write_text(name)
+    book.prompt("write", "write {{ unit }} {% include 'prompts/tone.md' %}")
+    book.stop_at("s1/apply")
+    book.go()
+    book.prompt("write", "write {{ unit }} {% include 'prompts/other.md' %}")
+    asked = book.do("run")
+    assert (asked.code, "1 held" in asked.out) == (3, True)
+    assert "prompts/tone.md is not used any more" in asked.out
+    assert "prompts/other.md was added (nothing → " in asked.out
+    assert "missing" not in asked.out
+    book.stop_at("s1/write")
+    book.go("--prompt-change", "another tone")
+    book.stop_at("")
+    assert book.go()["status"] == "completed"

@@ -842,3 +842,30 @@ def test_who_wins_between_program_and_ledger_is_an_option_of_run(in_a_folder: Pa
     assert Path("o.txt").read_text() == expected
     with pytest.raises(UsageError, match="take cannot be 'mine'"):
         greeting("d").run(take="mine")
+
+
+def test_the_plan_of_a_file_is_no_program_that_uses_its_functions(in_a_folder: Path) -> None:
+    """What was taken in from the file itself counts first; of several programs none is guessed."""
+    (in_a_folder / "headway.toml").touch()
+    (in_a_folder / "greet.py").write_text(PROGRAM)
+
+    def headway(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "headway", *words, "--plan", "greet.py"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def drive(number: int) -> None:
+        text = (
+            "from headway import Plan\nimport greet\n"
+            f"plan = Plan('Drive {number}', vars={{'who': 'x'}})\n"
+            f"plan.add('o{number}', make=greet.hello, produces='o{number}.txt')\n"
+            "if __name__ == '__main__':\n    plan.run()\n"
+        )
+        (in_a_folder / f"drive{number}.py").write_text(text)
+        subprocess.run([sys.executable, f"drive{number}.py"], check=True, capture_output=True)
+
+    drive(1)
+    drive(2)
+    assert "greet.py has saved 2 plans" in headway("log").stderr
+    assert headway("run").returncode == 0
+    drive(3)
+    assert "Greet" in headway("plans", "show").stdout

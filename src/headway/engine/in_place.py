@@ -131,6 +131,9 @@ class InPlace:
         if output is None or newest is None or (broken and (now or not at_last)):  # what a failed one left stays
             return ""
         if now and not self._judge.precedents.names(now):
-            return newest
+            if not self._judge.is_ours(newest, path, now):
+                return newest
+            if kept := self._judge.outputs.set_aside([path]):  # of an attempt that was cut off, by all that is known
+                self._record(cmd.PreserveEdit(id=newest, outputs=kept), True)
         self._judge.outputs.restore([output])
         return ""

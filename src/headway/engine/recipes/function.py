@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
@@ -303,11 +303,12 @@ def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job)
     heard = threading.Event()
 
     def call() -> None:
-        try:
-            ended.put((function(**given), None))
-        except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
-            ended.put((None, error))
-        heard.wait()  # a thread that is to be ended is still this one, and no other that was given its number
+        with suppress(SystemExit):  # by which it is ended
+            try:
+                ended.put((function(**given), None))
+            except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
+                ended.put((None, error))
+            heard.wait()  # a thread that is to be ended is still this one, and no other that was given its number
 
     run = copy_context().run  # what it prints there is still what it prints
     thread = threading.Thread(target=run, args=(call,), name=f"headway-{job.spec.id}", daemon=True)
