@@ -805,20 +805,22 @@ if __name__ == "__main__":
 """
 
 
+def of_greet(*words: str) -> subprocess.CompletedProcess[str]:
+    """A command line about the program above."""
+    command = [sys.executable, "-m", "headway", *words, "--plan", "greet.py"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_verbs_know_the_plan_that_a_program_saved_by_its_file(in_a_folder: Path) -> None:
     """Whoever only looks runs nobody's code: its functions tell that the plan is of that file."""
     (in_a_folder / "headway.toml").touch()
     (in_a_folder / "greet.py").write_text(PROGRAM)
 
-    def headway(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "headway", *words, "--plan", "greet.py"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert "next: headway plans new greet.py saves it" in headway("log").stderr
+    assert "next: headway plans new greet.py saves it" in of_greet("log").stderr
     subprocess.run([sys.executable, "greet.py"], check=True, capture_output=True)
-    assert "made hello" in headway("log").stdout
+    assert "made hello" in of_greet("log").stdout
     for words in (["profile", "show"], ["plans", "show"], ["reset", "hello"]):
-        assert headway(*words).returncode == 0, words
+        assert of_greet(*words).returncode == 0, words
 
 
 @pytest.mark.parametrize(("take", "expected"), [("file", "c"), ("ledger", "b")])
@@ -849,10 +851,6 @@ def test_the_plan_of_a_file_is_no_program_that_uses_its_functions(in_a_folder: P
     (in_a_folder / "headway.toml").touch()
     (in_a_folder / "greet.py").write_text(PROGRAM)
 
-    def headway(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "headway", *words, "--plan", "greet.py"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
     def drive(number: int) -> None:
         text = (
             "from headway import Plan\nimport greet\n"
@@ -865,7 +863,7 @@ def test_the_plan_of_a_file_is_no_program_that_uses_its_functions(in_a_folder: P
 
     drive(1)
     drive(2)
-    assert "greet.py has saved 2 plans" in headway("log").stderr
-    assert headway("run").returncode == 0
+    assert "greet.py has saved 2 plans" in of_greet("log").stderr
+    assert of_greet("run").returncode == 0
     drive(3)
-    assert "Greet" in headway("plans", "show").stdout
+    assert "Greet" in of_greet("plans", "show").stdout
