@@ -181,12 +181,12 @@ class Chooser:
         runs nobody's code.
         """
         name = self.shown(reference)
-        known = [e for e in self.store.list_recent(None) if e.state.proposal is not None]
-        for execution in known:
-            if execution.state.proposal is not None and execution.state.proposal.path == name:
-                return execution.plan_id
-        by_program = [e for e in known if e.state.proposal is not None and e.state.proposal.path == PROGRAM]
-        own = [e.plan_id for e in by_program if any(s.make.startswith(f"{name}:") for s in e.state.artifacts.values())]
+        known = [(p.path, e.state) for e in self.store.list_recent(None) if (p := e.state.proposal) is not None]
+        for path, state in known:
+            if path == name:
+                return state.plan_id
+        programs = [state for path, state in known if path == PROGRAM]
+        own = [s.plan_id for s in programs if any(a.make.startswith(f"{name}:") for a in s.artifacts.values())]
         if len(own) > 1:
             hint = f"--plan-id {own[0]}, or another one of them"
             raise UsageError(f"{name} has saved {len(own)} plans", facts={"plans": own}, hint=hint, code="plan.which")

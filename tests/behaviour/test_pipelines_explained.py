@@ -146,11 +146,11 @@ def test_a_part_of_a_template_in_the_place_of_another_is_told_for_what_it_is(boo
     for name in ("tone", "other"):
         (book.root / f"prompts/{name}.md").write_text(name)
     book.prompt("write", "write {{ unit }} {% include 'prompts/tone.md' %}")
-    book.stop_at("s1/apply")
+    book.stop_at("s2/apply")
     book.go()
     book.prompt("write", "write {{ unit }} {% include 'prompts/other.md' %}")
     asked = book.do("run")
-    assert (asked.code, "1 held" in asked.out) == (3, True)
+    assert (asked.code, "2 held" in asked.out) == (3, True)
     assert "prompts/tone.md is not used any more" in asked.out
     assert "prompts/other.md was added (nothing → " in asked.out
     assert "missing" not in asked.out

@@ -190,7 +190,7 @@ class RunResult(msgspec.Struct, kw_only=True):
         known = next((d for d in self.decisions if (d.code, d.flags) == (code, flags)), None)
         if known is None:
             self.decisions.append(Decision(code, [artifact_id], flags))
-        elif artifact_id not in known.artifacts[-1:]:
+        else:
             known.artifacts.append(artifact_id)
 
     def after(self, earlier: Sequence[RunResult]) -> RunResult:

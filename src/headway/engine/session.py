@@ -161,8 +161,9 @@ class Session:
             if reason is None:  # otherwise they were shown a moment ago
                 result.prompts.append(change)
             for artifact_id in change.artifacts:
-                result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
-                result.decide("prompt_changed", artifact_id, ways)
+                if artifact_id not in result.reasons:  # of several templates, the first is its reason
+                    result.decide("prompt_changed", artifact_id, ways)
+                    result.reasons[artifact_id] = Reason("prompt_changed", change.template, change.was, change.now)
         call.reporter.begun(result, {}, 0)
         call.reporter.ended(result)
         return call, result
