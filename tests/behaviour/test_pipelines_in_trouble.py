@@ -938,6 +938,7 @@ def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(
         assert (said.code, "has no artifact nosuch" in said.err, "goal" in said.err) == (2, True, goals)
     mistyped = labels.run(capsys, "run", "--rerun-from", "lable").err
     assert "has no artifact or phase lable\n  did you mean: label\n" in mistyped
+    assert "a plan file is named by --plan other.yaml" in labels.run(capsys, "run", "other.yaml").err
 
 
 @pytest.mark.parametrize("indent", [None, 2])

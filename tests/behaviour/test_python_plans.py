@@ -309,6 +309,24 @@ def test_a_failure_raises_with_the_result_unless_it_is_not_wanted() -> None:
     assert "ValueError: no" in plan.run(check=False).failed["bad"]
 
 
+@pytest.mark.parametrize("timeout", [None, 5])
+def test_a_function_that_asks_for_what_nobody_gives_is_told_what_functions_are_given(timeout: int | None) -> None:
+    """Where it was never entered; a call of its own that does not fit is told as any other error is."""
+
+    def asks(a: str) -> str:
+        return a
+
+    def slips() -> str:
+        return asks()  # type: ignore[call-arg]
+
+    plan = Plan("Ask", id="ask")
+    plan.add("x", make=asks, produces="x.txt", timeout=timeout)
+    plan.add("y", make=slips, produces="y.txt", timeout=timeout)
+    failed = plan.run(check=False).failed
+    assert "missing 1 required positional argument: 'a' (a function is called with ctx" in failed["x"]
+    assert "ctx" not in failed["y"]
+
+
 def test_a_quota_pauses_and_says_until_when() -> None:
     """QuotaExhausted is a pause, not a failure."""
     plan = Plan("Quota", id="quota")

@@ -20,6 +20,8 @@ from headway.engine.shared import Shared
 from headway.errors import UsageError
 
 LISTED = "headway status lists them"
+PLANS = (".py", ".yaml", ".yml")
+"""What plans are often written in, and artifacts are seldom called."""
 
 
 def selected_by(state: State, options: Options, shared: Shared | None = None) -> set[str]:
@@ -178,7 +180,7 @@ def resolve(
             raise UsageError(
                 f"Plan {state.plan_id} has no artifact {'or phase ' if named else ''}{word}",
                 facts={"did you mean": near} if near else {},
-                hint=hint,
+                hint=f"{LISTED}; a plan file is named by --plan {as_word(word)}" if word.endswith(PLANS) else hint,
                 code="artifact.unknown",
             )
         found += matches

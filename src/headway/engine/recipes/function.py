@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 LONGEST_ERROR = 2000
+CALLED = " (a function is called with ctx, if it names it, and its args: ctx.inputs has what it requires)"
 TEXT = (str, bytes)
 """What most functions return, and what needs no further questions."""
 
@@ -338,6 +339,8 @@ def _raised(function: Callable[..., Any]) -> Attempt:
     frames = traceback.extract_tb(trace)
     own = [f for f in frames if f.filename == getattr(getattr(function, "__code__", None), "co_filename", "")]
     where = f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else ""
+    if kind is TypeError and all(frame.filename == __file__ for frame in frames):  # it was never entered
+        where = CALLED
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
     message = f"{name}: {_cut(_words(error))}{where}".encode("utf-8", "backslashreplace").decode()
