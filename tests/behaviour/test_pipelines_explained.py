@@ -135,6 +135,8 @@ def test_files_that_are_not_there_are_told_where_they_are_units(
     shop.file.write_text(plan.replace("docs/", "dosc/"))
     for _ in range(3):
         assert "No file matches dosc/*.md, so pipeline doc has no units." in shop.run(capsys, "run").err
+        assert "No file matches dosc/*.md, so pipeline doc has no units." in shop.run(capsys, "run", "-n").err
+        assert "doc: 0 units × 1 phase: no file matches dosc/*.md" in shop.run(capsys, "status").out
     shop.file.write_text(plan)
     back = shop.run(capsys, "run")
     assert (back.err, "made before; event" in back.out) == ("", True)

@@ -16,6 +16,7 @@ from headway.core.approval import awaits_approval
 from headway.core.freshness import EDITS, RESTORABLE, ChangeReport, Reason
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph, Tier
+from headway.core.pipelines import without_units
 from headway.core.plan import ArtifactSpec
 from headway.engine.asking import SPENDS, Kind, Question, ask_first, kind_of, warn_of_age
 from headway.engine.coming import Coming, coming
@@ -252,7 +253,7 @@ def foresee(
         limit=judged.judge.outputs.largest,
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),
         undecided=tuple(judged.judge.left.undecided),
-        warning=warn_of_age(state, now) if items else "",
+        warning=". ".join(filter(None, [warn_of_age(state, now) if items else "", *without_units(state)])),
         coming=coming(state, judged.reasons, judged.selected, items),
         stuck=_stuck(ordered, waves, items),
     )

@@ -106,6 +106,7 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
     return {
         "phases": phases,
         "order": pipeline.order,
+        "files": pipeline.units.files or None,
         "units": {
             unit: {
                 phase: {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from headway.projections.story import moment
+from headway.projections.story import count, moment
 from headway.surfaces.cli.hands import held, in_hand, leads_on, still_open
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
@@ -99,7 +99,8 @@ def _show_pipeline(screen: Screen, name: str, pipeline: dict[str, Any]) -> None:
     """Units × phases: a row for each unit that is not done, up to a screenful, and a line for those that are."""
     phases, units = pipeline["phases"], pipeline["units"]
     width = min(max((len(unit) for unit in units), default=4), 40)
-    screen.say(f"{name}: {len(units)} unit{'s' * (len(units) != 1)} × {len(phases)} phase{'s' * (len(phases) != 1)}")
+    lacks = f": no file matches {pipeline['files']}" if pipeline["files"] and not units else ""
+    screen.say(f"{name}: {count(len(units), 'unit')} × {count(len(phases), 'phase')}{lacks}")
     rows = {unit: [_sign(row.get(phase)) for phase in phases] for unit, row in units.items()}
     open_ = {unit: row for unit, row in rows.items() if set(row) - {SIGN["complete"], SIGN["skipped"]}}
     shown = rows if len(rows) <= ROWS else dict(list(open_.items())[:ROWS])
