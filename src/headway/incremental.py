@@ -16,7 +16,7 @@ from headway.core.ids import hash_goal
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Completion
 from headway.engine.preview import PlanPreview, report_changes
-from headway.engine.result import Options, RunResult
+from headway.engine.result import Options, RunResult, options_of
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanStore
@@ -62,7 +62,7 @@ class IncrementalExecutor:
         loop = asyncio.get_running_loop()
         plan_id = self._save(graph, goal)
         functions = {artifact_id: _creator(graph[artifact_id], create_fn) for artifact_id in graph}
-        asked = Options(rerun_all=force_rebuild, **options)
+        asked = options_of((), options.pop("jobs", None), options | {"rerun_all": force_rebuild})
         result = await asyncio.to_thread(self.work.run, plan_id, asked, functions=functions, loop=loop)
         state = self.project.show(plan_id).state
         return ExecutionResult(dict(state.completed), dict(result.failed), graph.execution_waves(), result)

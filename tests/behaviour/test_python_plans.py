@@ -807,6 +807,35 @@ def test_options_of_a_run_are_checked_by_name() -> None:
     assert sorted(plan.run("*", rerun=["a"]).made) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"jobs": 2.0},
+        {"jobs": "4"},
+        {"jobs": True},
+        {"jobs": -1},
+        {"limit": 0},
+        {"limit": "1"},
+        {"max_time": "5"},
+        {"on_edit": "maybe"},
+        {"fail_fast": "no"},
+        {"rerun": 5},
+        {"until": ["a", 5]},
+        {"prompt_change": True},
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_before_anything_is_written(wrong: dict[str, Any]) -> None:
+    """What the ledger says of a run is read by all who come later."""
+    plan = Plan("g", id="options")
+    plan.add("a", run="echo x > {output}", produces="a.txt")
+    with pytest.raises(UsageError, match=f"Option {next(iter(wrong))}.* of run cannot be that"):
+        plan.run(**wrong)
+    with pytest.raises(UsageError, match=f"Option {next(iter(wrong))}.* of run cannot be that"):
+        asyncio.run(plan.arun(**wrong))
+    assert not Path(".headway").exists()
+    assert plan.run(jobs=2, limit=1, max_time=60, until="a").made == ["a"]
+
+
 PROGRAM = """
 from headway import Plan
 

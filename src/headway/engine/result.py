@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,15 +22,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     targets: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
-    limit: int | None = None
-    jobs: int | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
     rerun: tuple[str, ...] = ()
     rerun_from: tuple[str, ...] = ()
     rerun_all: bool = False
     fail_fast: bool = False
     on_edit: Literal["ask", "accept", "discard"] | None = None
     reason: str = ""
-    max_time: float | None = None
+    max_time: Annotated[float, msgspec.Meta(ge=0)] | None = None
     prompt_change: str = ""
     force_resume: bool = False
     yes: bool = False
@@ -48,8 +48,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def options_of(targets: Iterable[Any], jobs: int | None, options: Mapping[str, Any]) -> Options:
-    """Options as they are kept: of one name, too, a tuple is made, and names may come in lists."""
-    known = [name for name in Options.__struct_fields__ if name not in ("targets", "jobs")]
+    """Options as they are kept: of one name, too, a tuple is made, and names may come in lists. What is none is refused
+    here: an event that says so would be in the ledger for good.
+    """
+    known = [name for name in Options.__struct_fields__ if name != "targets"]
     unknown = next((name for name in options if name not in known), "")
     if unknown:
         from headway.core.nearest import Nearest
@@ -72,7 +74,16 @@ def options_of(targets: Iterable[Any], jobs: int | None, options: Mapping[str, A
             hint='plan.run("report"): ids, patterns and paths',
             code="artifact.unknown",
         )
-    return Options(targets=tuple(words), jobs=jobs, **(found | named))
+    try:
+        return msgspec.convert({"targets": tuple(words), "jobs": jobs} | found | named, Options)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$.")
+        raise UsageError(
+            f"Option {where.rstrip('`') or 'given'} of run cannot be that",
+            facts={"reason": what},
+            hint="docs/python.md lists them",
+            code="usage.option",
+        ) from error
 
 
 class Decision(NamedTuple):
