@@ -161,7 +161,7 @@ def test_a_folder_is_written_the_same_as_output_and_as_input() -> None:
 
 
 def test_whoever_reads_what_the_plan_makes_without_waiting_for_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """By its path, while it is about to be made; not by a pattern, nor where others that it requires come after it."""
+    """By its path or a pattern, while it is about to be made; not where others that it requires come after it."""
     plan = (
         "id: p\ngoal: g\nartifacts:\n"
         "  last: {sources: [u], REQUIRES produces: v, run: 'cat u > {output}'}\n"
@@ -177,11 +177,53 @@ def test_whoever_reads_what_the_plan_makes_without_waiting_for_it_is_told(capsys
     assert "Its source u does not exist, and it does not require what makes it" in said.out
     assert main(["run"]) == 0
     assert capsys.readouterr().err == "", "nothing is made that it would have to wait for"
-    for changed in (plan.replace("REQUIRES", "requires: [between],"), plan.replace("[u], REQUIRES", "['[u]'],")):
-        Path("headway.yaml").write_text(changed)
-        Path("x").write_text(changed)
-        main(["run"])
-        assert capsys.readouterr().err == ""
+    changed = plan.replace("REQUIRES", "requires: [between],")
+    Path("headway.yaml").write_text(changed)
+    Path("x").write_text("2")
+    assert main(["run"]) == 0
+    assert capsys.readouterr().err == ""
+    Path("headway.yaml").write_text(plan.replace("[u], REQUIRES", "['[u]'],"))
+    Path("x").write_text("3")
+    main(["run"])
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("source", ["u", "[u]"])
+def test_whoever_read_a_file_before_the_run_made_it_anew_is_stale_at_its_end(
+    source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said, the run does not end well, and no stamp hides it."""
+    plan = (
+        "id: p\ngoal: g\nartifacts:\n"
+        f"  last: {{sources: ['{source}'], produces: v, run: 'cat u > {{output}}'}}\n"
+        "  first: {produces: u, run: 'cat x > {output}', sources: [x]}\n"
+    )
+    Path("headway.yaml").write_text(plan)
+    Path("x").write_text("1")
+    main(["run"])
+    assert main(["run"]) == 0
+    assert main(["run"]) == 0
+    for words in (["run", "--rerun", "first"], ["run"]):
+        Path("x").write_text(f"1{words}")
+        capsys.readouterr()
+        assert main(words) == 1
+        assert "last: u changed after it was looked at. Next: headway run\n" in capsys.readouterr().out
+        main(["status"])
+        assert "↻ last   u changed" in capsys.readouterr().out
+        assert main(["run"]) == 0
+        assert Path("v").read_text() == Path("x").read_text()
+
+
+def test_a_circle_by_way_of_a_pattern_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """What makes the file builds on whoever reads it: no order would help."""
+    Path("headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  all: {sources: ['*.txt'], produces: all.out, run: 'cat {sources} > {output}'}\n"
+        "  up: {requires: [all], produces: up.txt, run: 'tr a-z A-Z < {inputs.all} > {output}'}\n"
+    )
+    Path("a.txt").write_text("a")
+    main(["run"])
+    assert "all reads up.txt, which up makes from it: one of them is always behind.\n" in capsys.readouterr().err
 
 
 def test_a_step_gives_the_same_before_a_crash_and_after_it() -> None:

@@ -46,6 +46,25 @@ def is_glob(path: str) -> bool:
     return _GLOB.search(path) is not None
 
 
+def would_find(pattern: str, path: str) -> bool:
+    """Whether a pattern finds a path, by spelling alone: `**` crosses folders, and what is hidden has to be named."""
+    return path.startswith(_GLOB.split(pattern, maxsplit=1)[0]) and _finds(pattern.split("/"), path.split("/"))
+
+
+def _finds(pattern: list[str], path: list[str]) -> bool:
+    import fnmatch  # for the few who ask
+
+    if not pattern or not path:
+        return pattern == path
+    part, *rest = pattern
+    if part == "**":
+        starts = range(next((i for i, name in enumerate(path) if name[:1] == "."), len(path)) + 1)
+        return any(_finds(rest or ["*"], path[i:]) for i in starts)
+    if path[0][:1] == "." and part[:1] != ".":
+        return False
+    return fnmatch.fnmatchcase(path[0], part) and _finds(rest, path[1:])
+
+
 def is_text(path: str) -> bool:
     """It is a name that can be written down: valid UTF-8."""
     try:

@@ -6,13 +6,13 @@ model planned and nobody has run yet. What commands and functions cost is never 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.paths import is_glob
+from headway.core.paths import is_glob, would_find
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 
@@ -70,17 +70,35 @@ def warn_of_age(state: State, now: datetime) -> str:
 
 
 def warn_of_order(graph: ArtifactGraph, making: Collection[str], in_turn: Container[str]) -> str:
-    """That something reads by its path what is about to be made, and does not wait for it. `in_turn`: paths that are
-    changed in place, whose readers have their turn. Patterns say what they may find, and are not asked about."""
-    readers = ((a, path) for a, spec in graph.artifacts.items() if spec.sources for path in spec.sources)
-    named = [(a, path.rstrip("/")) for a, path in readers if not is_glob(path) and path not in in_turn]
-    makers = {path.rstrip("/"): a for a in making for path in graph[a].produces} if named else {}
-    found = ((a, path, makers[path]) for a, path in named if path in makers)
-    apart = ((a, path, maker) for a, path, maker in found if maker != a and maker not in graph[a].requires)
-    for a, path, maker in islice(apart, FEW):
-        if maker not in graph.below([a]):
-            return f"{a} reads {path} and does not wait for {maker}, which makes it: requires: [{maker}] would"
+    """That something reads by its path, or by a pattern, what is about to be made, and does not wait for it. `in_turn`:
+    paths that are changed in place, whose readers have their turn."""
+    readers: dict[str, list[str]] = {}
+    for a, spec in graph.artifacts.items():
+        for source in spec.sources:
+            readers.setdefault(source.rstrip("/"), []).append(a)
+    if not readers:
+        return ""
+    makers = {path.rstrip("/"): a for a in making for path in graph[a].produces if path not in in_turn}
+    for reader, path in islice(_readings(readers, makers), FEW):
+        maker = makers[path]
+        if maker == reader or maker in graph[reader].requires or maker in graph.below([reader]):
+            continue
+        if reader in graph.below([maker]):
+            return f"{reader} reads {path}, which {maker} makes from it: one of them is always behind"
+        return f"{reader} reads {path} and does not wait for {maker}, which makes it: requires: [{maker}] would"
     return ""
+
+
+def _readings(readers: Mapping[str, list[str]], paths: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Who reads which of these paths: those that are named, then those that the first patterns would find."""
+    patterns = []
+    for source, those in readers.items():
+        if is_glob(source):
+            patterns.append(source)
+        elif source in paths:
+            yield from ((reader, source) for reader in those)
+    for pattern in patterns[:FEW]:
+        yield from ((reader, path) for path in paths if would_find(pattern, path) for reader in readers[pattern])
 
 
 def clock() -> datetime:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from headway.core.fingerprint import LENGTH
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.judge import Judge
@@ -47,6 +48,21 @@ def changed_meanwhile(
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path
     return dict(sorted(moved.items())) if moved else moved, sorted(wrote) if wrote else wrote
+
+
+def read_too_early(judge: Judge, made: Collection[str]) -> dict[str, str]:
+    """What was kept or made before others made anew what it reads by its path, which it does not wait for."""
+    state, chains = judge.state, judge.shared.chains
+    paths = {output.path: output.digest for a in made for output in judge.recorded(a) if output.path not in chains}
+    found: dict[str, str] = {}
+    for artifact_id, spec in state.artifacts.items():
+        done = state.completed.get(artifact_id) if spec.sources else None
+        if done is not None and not paths.keys().isdisjoint(done.fp.sources):
+            read = ((path, digest) for path, digest in done.fp.sources.items() if path in paths)
+            path = next((path for path, digest in read if digest[:LENGTH] != paths[path][:LENGTH]), "")
+            if path and judge.reasons[artifact_id].fresh:
+                found[artifact_id] = path
+    return found
 
 
 def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wrote: Collection[str]) -> Fingerprint:

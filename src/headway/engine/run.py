@@ -32,7 +32,7 @@ from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
 from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
-from headway.engine.moved import changed_meanwhile, moved_inputs, with_moves
+from headway.engine.moved import changed_meanwhile, moved_inputs, read_too_early, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
 from headway.engine.result import CLAIMED, Options, Pause, Preserved, Reporter, RunResult
@@ -162,6 +162,9 @@ class Run:
             edited = self._in_place.leave()
             if not self._halt:  # else it may be half of what was cut off
                 self._edits.ask_at_last(edited)
+            arrived = (*self.result.made, *self.result.restored, *self.result.reused)
+            for artifact_id, path in read_too_early(self._judge, arrived).items():
+                self._tally.move(artifact_id, path, was="")
         except BaseException:
             self._tear_down()
             raise

@@ -290,7 +290,10 @@ def _files(parts: Iterable[Part]) -> dict[str, str] | None:
             for output in outputs:
                 path = output.path
                 if path and (path not in chains or judge.shared.is_last(artifact_id, path)):
-                    found[path.rstrip("/")] = output.digest
+                    path = path.rstrip("/")
+                    if found.get(path, output.digest)[:LENGTH] != output.digest[:LENGTH]:
+                        return None
+                    found[path] = output.digest
             now, spec = made_from.get(artifact_id), artifacts.get(artifact_id)
             if now is not None and now.sources:
                 for path, digest in now.sources.items():

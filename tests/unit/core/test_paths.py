@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import posixpath
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.paths import is_folder, is_glob, normalise, output_problem, parents
+from headway.core.paths import is_folder, is_glob, normalise, output_problem, parents, would_find
 
 PATHS = st.lists(st.sampled_from(["a", "b", ".c", ".", "..", ""]), min_size=1, max_size=7).map("/".join)
 
@@ -106,3 +108,28 @@ def test_parents_are_the_folders_above_a_path() -> None:
     assert parents("a/b/c") == ["a", "a/b"]
     assert parents("a/b/") == ["a"]
     assert parents("a") == []
+
+
+PART = st.sampled_from(["a", "b", "ab", ".h", "a.x", "b.x"])
+PATTERN = st.sampled_from(["*", "**", "a*", "?", "[ab]", "[!a]*", "*.x", ".*", "a", "b.x"])
+
+
+@given(
+    names=st.lists(st.lists(PART, min_size=1, max_size=4).map("/".join), max_size=6),
+    parts=st.lists(PATTERN, min_size=1, max_size=4),
+)
+def test_a_pattern_would_find_by_spelling_what_it_finds_on_disk(
+    names: list[str], parts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As `glob` does, for files."""
+    root = tmp_path_factory.mktemp("found")
+    there: list[str] = []
+    for name in names:
+        path = root / name
+        if not path.exists() and not any(parent.is_file() for parent in path.parents):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("")
+            there.append(name)
+    pattern = "/".join(parts)
+    found = {match for match in glob.glob(pattern, root_dir=root, recursive=True) if (Path(root) / match).is_file()}
+    assert {name for name in there if would_find(pattern, name)} == found
