@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from headway import Plan, Project
+from headway.core.events import ArtifactFailed, Came
 from headway.engine import gc
 from headway.engine.gc import free_space
 from headway.errors import DamageError, TryLater
 from headway.files.blobs import LARGE, Blobs, Freed
 from headway.store import PlanStore
+from headway.surfaces.cli.main import main
 from headway.work import Work
 from tests.workshop import Workshop
 
@@ -54,6 +56,23 @@ def test_older_completions_are_kept_for_a_while(root: Path) -> None:
     plan = Plan("Words", id="words")
     plan.add("it", make=lambda: "never called", produces="out.txt", version="a")
     assert plan.run().reused == ["it"]
+
+
+def test_what_older_attempts_said_is_kept_as_long_as_what_they_made(root: Path) -> None:
+    """Also those that failed; and no longer."""
+    plan = root / "headway.yaml"
+    for word, ends in (("one", ""), ("two", "; false"), ("three", "")):
+        what = f"echo said {word}; echo erred {word} >&2; echo {word} > {{output}}{ends}"
+        plan.write_text(f"id: words\ngoal: g\nartifacts:\n  it: {{run: '{what}', produces: out.txt}}\n")
+        main(["run"])
+    project = Project(root)
+    attempts = [r.event for r in project.folder("words").history() if isinstance(r.event, (Came, ArtifactFailed))]
+    blobs = [digest for event in attempts for digest in (event.stdout, event.stderr)]
+    free_space(project.store, keep_days=1)
+    said = [project.store.blobs.get(digest) for digest in blobs]
+    assert said == [f"{how} {word}\n".encode() for word in ("one", "two", "three") for how in ("said", "erred")]
+    free_space(project.store, keep_days=0)
+    assert [project.store.blobs.has(digest) for digest in blobs] == [False] * 4 + [True] * 2
 
 
 def test_what_a_person_wrote_is_never_freed(root: Path) -> None:

@@ -1,7 +1,8 @@
 """Freeing space: which blobs something still needs, and deleting the rest; files that no plan makes any more.
 
 Kept always: what every artifact's current completion names, whatever a person wrote (preserved or accepted), what plan
-files proposed, and unfinished steps. Older completions are kept for a while: until then, going back to them is free.
+files proposed, and unfinished steps. Older attempts are kept for a while, with all that they said: until then, going
+back to what one of them made is free.
 """
 
 from __future__ import annotations
@@ -132,6 +133,11 @@ def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str
     ):
         yield from blobs_of(event.outputs, blobs)
         yield getattr(event, "prompt", "")
+        if recent and isinstance(event, ev.Came):
+            yield from (event.stdout, event.stderr)
+    elif recent and isinstance(event, ev.ArtifactFailed):
+        yield from blobs_of(event.left, blobs)
+        yield from (event.stdout, event.stderr, event.prompt)
     elif recent and isinstance(event, ev.ProposalTaken):
         yield event.proposal.blob
 

@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(0, float),
         default=KEEP_DAYS,
         metavar="N",
-        help="keep older outputs this long (default: 30)",
+        help="keep older attempts this long (default: 30)",
     )
     parser.add_argument("--outputs", action="store_true", help="also delete files that no plan makes any more")
     add_project(parser)
