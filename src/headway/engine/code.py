@@ -40,12 +40,15 @@ class Module:
         self._read_inner_imports()
 
     def _read(self, body: list[ast.stmt]) -> None:
-        for node in body:
+        for node in sorted(body, key=_is_start):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 node.decorator_list = [d for d in node.decorator_list if not registers(d)]
                 self.names.setdefault(node.name, []).append(node)
             elif not isinstance(node, (ast.Import, ast.ImportFrom)):
-                for name in dict.fromkeys([*_bound(node), *changed_in(node)]):
+                changed = changed_in(node)
+                if _is_start(node):  # what a program does with others' modules when it is started is no code of theirs
+                    changed = [name for name in changed if name in self.names]
+                for name in dict.fromkeys([*_bound(node), *changed]):
                     self.names.setdefault(name, []).append(node)
 
     def _read_effects(self, body: list[ast.stmt]) -> None:
@@ -300,6 +303,12 @@ class Code:
             hint=f"python {quote(name)} in the project root shows where",
             code="recipe.import",
         )
+
+
+def _is_start(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":` and all below it."""
+    test = node.test if isinstance(node, ast.If) else None
+    return isinstance(test, ast.Compare) and "__name__" in {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
 
 
 def registers(decorator: ast.expr) -> bool:

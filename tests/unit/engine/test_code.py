@@ -107,6 +107,14 @@ USED: dict[str, tuple[dict[str, str], str]] = {
         },
         "h.py",
     ),
+    "a table that the program fills when it is started": (
+        {"p.py": "T = {}\ndef f():\n    return T\nif __name__ == '__main__':\n    T['k'] = 'old'\n"},
+        "p.py",
+    ),
+    "a call on somebody else's module at the top": (
+        {"p.py": "import random\nrandom.seed('old')\ndef f():\n    return random.random()\n"},
+        "p.py",
+    ),
     "a name that is only looked up": ({"p.py": "K = 'old'\ndef f():\n    return globals()['K']\n"}, "p.py"),
     "a name in a text that is evaluated": ({"p.py": "K = 'old'\ndef f():\n    return eval('K')\n"}, "p.py"),
     "a module that is imported by a call": (
@@ -208,6 +216,10 @@ def test_calls_on_a_plan_do_not_count_for_functions_that_do_not_use_it(tmp_path:
 
 UNUSED = {
     "a table that others fill": "T = {}\ndef enter(v):\n    T[v] = 1\n@enter\ndef g():\n    return 'old'\n",
+    "a call on somebody else's module when the program is started": (
+        "import asyncio\nK = asyncio.sleep\nasync def g():\n    print('old')\n"
+        "if __name__ == '__main__':\n    asyncio.run(g())\n"
+    ),
     "a local table of the same name": "T = {}\ndef g(v):\n    T = {}\n    T[v] = 1\ng('old')\nK = T\n",
     "a command beside it": "import cli\napp = cli.App()\n@app.command()\ndef g():\n    return 'old'\nK = app\n",
     "a call that is given a function": "def g():\n    return 1\nimport atexit\natexit.register(g, 'old')\nK = g\n",
