@@ -756,7 +756,7 @@ def test_a_name_that_a_template_does_not_have_is_a_short_line(
     """The run names the template and the name; `why` lists the names that there are."""
     (labels.root / "prompts/label.md").write_text("label {{ unti }}")
     line = labels.run(capsys, "run", "--limit", "1").out.splitlines()[0]
-    assert line.endswith("Its prompt cannot be made: prompts/label.md: 'unti' is undefined")
+    assert line.endswith("Its prompt cannot be made: prompts/label.md, line 1: 'unti' is undefined")
     assert "| mend prompts/label.md: it has acceptance, contract" in labels.run(capsys, "why", "d0/label").out
 
 
@@ -926,6 +926,25 @@ def test_a_unit_that_no_run_has_come_to_yet_can_be_skipped(tmp_path: Path, capsy
     (tmp_path / "tasks.py").write_text("def echo(ctx):\n    return ctx.unit\n")
     assert shop.run(capsys, "skip", "s1/write", "--reason", "not now").code == 0
     assert shop.run(capsys, "run", "--json").json["made"] == ["s2/write"]
+
+
+def test_a_prompt_that_was_of_no_use_may_be_mended_without_a_word(
+    labels: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing was made with it, so nothing is mixed; with one that something was made with, it is asked."""
+    prompt = labels.root / "prompts/label.md"
+    labels.run(capsys, "run")
+    prompt.write_text("say\n{% include 'prompts/part.md' %}")
+    (labels.root / "prompts/part.md").write_text("one\n{{ unti }}")
+    broken = labels.run(capsys, "run")
+    assert (broken.code, "prompts/part.md, line 2: 'unti' is undefined" in broken.out) == (1, True)
+    prompt.write_text("tell\n{% include 'prompts/part.md' %}{% include 'prompts/more.md' %}")
+    (labels.root / "prompts/part.md").write_text("one\n{{ unit }}")
+    (labels.root / "prompts/more.md").write_text("more")
+    made = labels.run(capsys, "run", "--limit", "1", "--json").json["made"]
+    assert len(made) == 1
+    prompt.write_text("shout {{ unit }}")
+    assert labels.run(capsys, "run").code == 3
 
 
 def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(

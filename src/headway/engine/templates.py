@@ -475,12 +475,23 @@ def _why(error: Exception, path: str, job: Job) -> UsageError | None:
         names = ", ".join(sorted(context_of(job)))
         hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
         what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
-        return _broken(f"{path}: {what}", "template.undefined", hint)
+        return _broken(f"{_where(error, path)}: {what}", "template.undefined", hint)
     if isinstance(error, Misread):
         return _broken(f"{path}: {error}", "template.failed")
     if isinstance(error, (TypeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError)):
-        return _broken(f"{path}: {type(error).__name__}: {error}", "template.failed")
+        return _broken(f"{_where(error, path)}: {type(error).__name__}: {error}", "template.failed")
     return None
+
+
+def _where(error: Exception, path: str) -> str:
+    """The template in which it happened, which may be a part of another one, and the line."""
+    trace = error.__traceback__
+    while trace is not None:
+        template = trace.tb_frame.f_globals.get("__jinja_template__")
+        if template is not None:
+            path = f"{template.name or path}, line {template.get_corresponding_lineno(trace.tb_lineno)}"
+        trace = trace.tb_next
+    return path
 
 
 def _broken(why: str, code: str, hint: str = "mend the template") -> UsageError:
