@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headway.core.events import ArtifactFailed, EditPreserved
+from headway.core.events import ArtifactFailed, EditPreserved, OutputAccepted
 from headway.doctor import Doctor
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
@@ -396,6 +396,35 @@ def test_a_discarded_edit_is_kept_as_a_blob(made: Bench) -> None:
     assert ran.why["b"] == "the edit of out/b.txt was set aside; headway restore b brings it back"
     made.path("out/b.txt").unlink()
     assert made.run().why["b"] == "out/b.txt is missing"
+
+
+def test_an_accepted_edit_is_stored_however_large_it_is(bench: Bench) -> None:
+    """So it can be had back after it was given up."""
+    bench.plan("a")
+    bench.settings(store_up_to=10)
+    bench.run()
+    bench.edit("a", "what I have written myself")
+    bench.accept("a")
+    bench.run(rerun=["a"], on_edit="discard")
+    [accepted] = [r.event for r in bench.events("output_accepted") if isinstance(r.event, OutputAccepted)]
+    assert [bench.blob(o.digest) for o in accepted.outputs] == [b"what I have written myself"]
+
+
+@pytest.mark.parametrize("link", ["ln -s ../src.txt {output}", "ln src.txt {output}"])
+@pytest.mark.parametrize("how", ["run", "make"])
+def test_what_an_output_led_to_is_not_written_by_the_recipe_after_it(bench: Bench, link: str, how: str) -> None:
+    """A link, or another name of the same file: the source stays what it was."""
+    bench.write("src.txt", "precious")
+    bench.plan(a={"run": link})
+    assert bench.run().code == 0
+    if how == "run":
+        bench.change("a", run="echo new > {output}")
+    else:
+        bench.plan("a")
+        bench.makes("a", lambda ctx: ctx.output.write_text("new\n") and None)
+    assert bench.run().log == ["made a"]
+    assert (bench.read("src.txt"), bench.out("a")) == ("precious", "new\n")
+    assert not bench.path("out/a.txt").is_symlink()
 
 
 def test_a_discarded_edit_of_a_stale_artifact_makes_it(made: Bench) -> None:

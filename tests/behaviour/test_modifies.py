@@ -548,18 +548,43 @@ def test_a_producer_that_fails_before_it_writes_leaves_the_file_as_it_was(append
     assert appending.read("shared.txt") == "1\nm\n"
 
 
-def test_what_is_stored_nowhere_else_is_not_taken_away(bench: Bench) -> None:
-    """Whoever keeps no blobs of large outputs has them at their paths alone."""
+@pytest.fixture
+def large(bench: Bench) -> Bench:
+    """p -> m in one file that is larger than what is stored of others."""
     bench.write("s.txt", "one and more\n")
+    bench.write("x", "m")
     bench.plan(
         p={"produces": ["shared.txt"], "sources": ["s.txt"], "run": "cat s.txt > {output}"},
-        m={"produces": [], "modifies": ["shared.txt"], "requires": ["p"], "run": "echo m >> shared.txt"},
+        m={
+            "modifies": ["shared.txt"],
+            "produces": [],
+            "requires": ["p"],
+            "sources": ["x"],
+            "run": "cat x >> shared.txt",
+        },
     )
     bench.settings(store_up_to=10)
     bench.run()
-    bench.change("p", run="exit 1")
-    bench.run()
-    assert bench.read("shared.txt") == "one and more\nm\n"
+    return bench
+
+
+def test_a_file_that_is_changed_in_place_is_stored_however_large_it_is(large: Bench) -> None:
+    """Else no stage could begin again with what it was before."""
+    large.write("x", "n")
+    assert large.run().log == ["made m"]
+    assert large.read("shared.txt") == "one and more\nn"
+    large.change("p", run="exit 1")
+    large.run()
+    assert large.read("shared.txt") == "one and more\nn"
+
+
+def test_an_accepted_edit_of_a_large_file_outlives_its_producer(large: Bench) -> None:
+    """What somebody wrote is stored, too."""
+    large.write("shared.txt", "one and more\nmine\n")
+    large.write("s.txt", "two and more\n")
+    assert large.run(on_edit="accept").log == ["made p", "accepted m"]
+    assert large.read("shared.txt") == "one and more\nmine\n"
+    assert large.run().log == []
 
 
 def test_what_somebody_writes_while_its_producer_works_is_kept(shared: Bench) -> None:

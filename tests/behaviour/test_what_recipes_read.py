@@ -214,6 +214,17 @@ def test_whoever_read_a_file_before_the_run_made_it_anew_is_stale_at_its_end(
         assert Path("v").read_text() == Path("x").read_text()
 
 
+def test_a_file_that_the_run_added_under_a_pattern_leaves_its_reader_stale() -> None:
+    """Unless it is the reader's own."""
+    Path("headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  all: {sources: ['*.txt'], produces: all.txt, run: 'cat a.txt > {output}'}\n"
+        "  slow: {produces: b.txt, run: 'sleep 0.3; echo b > {output}'}\n"
+    )
+    Path("a.txt").write_text("a")
+    assert [main(["run"]) for _ in range(3)] == [1, 0, 0]
+
+
 def test_a_circle_by_way_of_a_pattern_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """What makes the file builds on whoever reads it: no order would help."""
     Path("headway.yaml").write_text(

@@ -60,6 +60,7 @@ class Judge:
         self.graph = ArtifactGraph.over(state.artifacts)
         self.shared = Shared(self.graph)
         self.outputs = outputs
+        self.outputs.always = self.shared.chains
         self.observer = outputs.observer
         self.precedents = precedents
         self.code = Code(root)
@@ -120,6 +121,7 @@ class Judge:
             self.shared.go_on(added, removed, unit)
         else:
             self.shared = Shared(self.graph)
+            self.outputs.always = self.shared.chains
             self.stages.forget()
         self.files.add_made(path for spec in added for path in (*spec.produces, *spec.modifies))
         for artifact_id in removed:

@@ -119,24 +119,21 @@ class Keeper:
         """Before a recipe begins: folders are emptied, and what an unfinished attempt, or others who change a file in
         place, left is taken away.
 
-        A file that is its newest output stays where it is until the recipe replaces it. What stands at each path then.
+        A file that is its newest output stays where it is until the recipe replaces it, unless it leads to another one,
+        which would be written instead. What stands at each path then.
         """
         recorded = {output.path: output for output in self._judge.recorded(spec.id)}
         left: dict[str, str] = {}
         for path in spec.produces:
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
-            if path.endswith("/") or path in spec.optional or not (stands or self._is_only_here(path, seen)):
+            stands = stands and not self._outputs.leads_elsewhere(path)
+            if path.endswith("/") or path in spec.optional or not stands:
                 self._outputs.clear(path)
                 seen = ABSENT
             if not path.endswith("/"):
                 left[path] = seen.digest
         return left
-
-    def _is_only_here(self, path: str, seen: Seen) -> bool:
-        """Whether the work of others on a file that they change in place is too large to be stored."""
-        is_file = seen.kind in ("file", "exec") and path in self._judge.shared.chains
-        return is_file and not self._outputs.blobs.has(seen.digest)
 
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""
@@ -179,7 +176,9 @@ class Keeper:
         spec, displaced = self._judge.state.artifacts[artifact_id], self._judge.displaced
         was = {o.path: (o,) for o in self._judge.recorded(artifact_id) if o.path in displaced}
         paths = (*spec.produces, *spec.modifies)
-        self._accept(spec, tuple(o for path in paths for o in was.get(path) or self._outputs.capture([path])), why)
+        self._accept(
+            spec, tuple(o for path in paths for o in was.get(path) or self._outputs.capture([path], whole=True)), why
+        )
 
     def go_on_with(self, artifact_id: str, why: str) -> None:
         """What it was made as counts, by somebody's word, whatever it would be made from now."""

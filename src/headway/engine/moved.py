@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from headway.core.fingerprint import LENGTH
+from headway.core.paths import is_glob, would_find
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.judge import Judge
@@ -53,16 +54,24 @@ def changed_meanwhile(
 def read_too_early(judge: Judge, made: Collection[str]) -> dict[str, str]:
     """What was kept or made before others made anew what it reads by its path, which it does not wait for."""
     state, chains = judge.state, judge.shared.chains
-    paths = {output.path: output.digest for a in made for output in judge.recorded(a) if output.path not in chains}
+    paths = {o.path.rstrip("/"): o.digest for a in made for o in judge.recorded(a) if o.path and o.path not in chains}
     found: dict[str, str] = {}
     for artifact_id, spec in state.artifacts.items():
         done = state.completed.get(artifact_id) if spec.sources else None
-        if done is not None and not paths.keys().isdisjoint(done.fp.sources):
-            read = ((path, digest) for path, digest in done.fp.sources.items() if path in paths)
-            path = next((path for path, digest in read if digest[:LENGTH] != paths[path][:LENGTH]), "")
-            if path and judge.reasons[artifact_id].fresh:
-                found[artifact_id] = path
+        if done is not None and judge.reasons[artifact_id].fresh and (path := _newer(spec, done.fp.sources, paths)):
+            found[artifact_id] = path
     return found
+
+
+def _newer(spec: ArtifactSpec, read: Mapping[str, str], paths: Mapping[str, str]) -> str:
+    """The first of these paths that it reads and that is not what was read, or was not there; or ""."""
+    if not paths.keys().isdisjoint(read):
+        for path in read.keys() & paths.keys():
+            if read[path][:LENGTH] != paths[path][:LENGTH]:
+                return path
+    patterns = [source for source in spec.sources if is_glob(source)]
+    others = (path for path in paths if path not in read and path not in spec.produces) if patterns else ()
+    return next((path for path in others if any(would_find(pattern, path) for pattern in patterns)), "")
 
 
 def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wrote: Collection[str]) -> Fingerprint:

@@ -248,7 +248,7 @@ def foresee(
             for a in chosen
             if a in state.completed
             for output in state.completed[a].outputs
-            if output.size > judged.judge.outputs.largest
+            if output.size > judged.judge.outputs.limit(output.path)
         ],
         limit=judged.judge.outputs.largest,
         question=ask_first(state, making, [items[a].estimate.cost_usd for a in making if items[a].kind in SPENDS]),

@@ -9,8 +9,9 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -25,6 +26,7 @@ from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_o
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
+EVERYTHING = sys.maxsize
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -51,22 +53,31 @@ class Outputs:
         self.blobs = blobs
         self.observer = observer
         self.largest = largest
+        self.always: Container[str] = ()
+        """Paths whose bytes are stored however many they are: files that are changed in place, stage by stage."""
+
         self.borrowed: dict[str, Blobs] = {}
         """Blobs of other projects, by the digest of a text that is read from them."""
         self._prefix = os.path.join(root, "")
         self._sound: set[str] = set()
 
-    def capture(self, paths: Iterable[str]) -> tuple[Output, ...]:
-        """What stands at these paths, its bytes kept as blobs. Nothing at a path gives no output for it."""
+    def capture(self, paths: Iterable[str], *, whole: bool = False) -> tuple[Output, ...]:
+        """What stands at these paths, its bytes kept as blobs, unless they are too many: `whole` keeps them anyway.
+        Nothing at a path gives no output for it.
+        """
         found = []
         for path in paths:
             self.refuse_link_out(path)
             self._refuse_folder(path)
             self._refuse_special(path)
-            output = self._capture(path, self.largest)
+            output = self._capture(path, EVERYTHING if whole else self.limit(path))
             if output is not None:
                 found.append(output)
         return tuple(found)
+
+    def limit(self, path: str) -> int:
+        """How large what stands at a path may be to be stored."""
+        return EVERYTHING if path in self.always else self.largest
 
     def set_aside(self, paths: Iterable[str]) -> tuple[Output, ...]:
         """What stands at these paths, however large: kept as blobs before it is overwritten, as far as it has bytes."""
@@ -80,7 +91,7 @@ class Outputs:
         found = []
         for path in paths:
             try:
-                output = self._capture(path, self.largest)
+                output = self._capture(path, self.limit(path))
             except (StorageFailed, OSError):
                 output = self._seen(path)
             if output is not None:
@@ -208,14 +219,14 @@ class Outputs:
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
-        largest, remember = self.largest, self.observer.remember_written
-        fits = [one.data for one in placed if not one.path or len(one.data) <= largest]
+        limit, remember = self.limit, self.observer.remember_written
+        fits = [one.data for one in placed if not one.path or len(one.data) <= limit(one.path)]
         names = iter(self.blobs.put_all(fits, texts))
         outputs = []
         for one in placed:
             path, data = one.path, one.data
             size = len(data)
-            if path and size > largest:
+            if path and size > limit(path):
                 digest = hashlib.sha256(data).hexdigest()
             else:
                 digest = next(names)
@@ -314,6 +325,14 @@ class Outputs:
             sound.append(parent)
             parent = os.path.dirname(parent)
         self._sound.update(sound)
+
+    def leads_elsewhere(self, path: str) -> bool:
+        """Whether whoever writes to a path writes to another one, too: it is a link, or a file with several names."""
+        try:
+            found = os.lstat(self._full(path))
+        except OSError:
+            return False
+        return not stat.S_ISREG(found.st_mode) or found.st_nlink > 1
 
     def clear(self, path: str) -> None:
         """A path for a recipe to begin with: nothing there, or an empty folder where it produces one."""

@@ -233,7 +233,11 @@ SETTINGS_KEYS: Table = {
     "informed_by": Key("list", "What the plan was drawn from: memories, documents, earlier plans."),
     "planned_by": Key("text", "The model that made this plan; run asks before it makes it for the first time."),
     "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
-    "store_up_to": Key("size", "Outputs above this size are hashed, not stored (256MiB): once lost, they are made."),
+    "store_up_to": Key(
+        "size",
+        "Outputs above this size are hashed, not stored (256MiB): once lost, they are made. What is changed in place or "
+        "accepted is stored.",
+    ),
 }
 PLAN_KEYS: Table = {
     "id": Key("text", "What the plan is called; without it, the goal names the plan."),
