@@ -46,6 +46,9 @@ RECALLED = 600
 LISTED = 5
 """So many events are named where more of them would do."""
 
+MISFITS = frozenset({"output.folder", "output.outside", "accept.missing"})
+"""Why something that stands at a path is not accepted, whatever it says."""
+
 
 class Meant(NamedTuple):
     """The plan that somebody means: saved, and perhaps proposed anew by a file or by Python code."""
@@ -417,7 +420,10 @@ class Work:
         return unit_document(execution.state, unit, seq=execution.position.seq)
 
     def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
-        """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept."""
+        """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept.
+
+        What somebody wrote that can be no output, a folder in the place of a file, is brought back and not accepted.
+        """
         judged = self.session.judge(plan_id, writable=True)
         state, judge = judged.execution.state, judged.judge
         artifact_id = self.session.resolve(state, [word])[0]
@@ -430,6 +436,7 @@ class Work:
                 hint=f"headway restore {as_word(artifact_id)} --at SEQ brings another one back; headway log names them",
                 code="restore.freed",
             )
+        found = {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
         with self.project.folder(plan_id).writing() as writer:
             outputs.sweep(o.path for o in earlier.outputs if o.path)
             kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
@@ -447,31 +454,34 @@ class Work:
             try:
                 self.session.accept(plan_id, [artifact_id], reason=why)
             except HeadwayError as refusal:
+                if earlier.note and refusal.error_code in MISFITS:
+                    return found | {"accepted": False}
                 for output in earlier.outputs:
                     outputs.remove(output.path)
                 is_back = outputs.restore(kept)
                 back = "all is as it was" if is_back else "what stood there is kept (headway log)"
                 refusal.hint = f"{back}; headway restore {as_word(artifact_id)} --at SEQ brings another one back"
                 raise
-        return {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
+        return found | {"accepted": True}
 
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:
         """What to go back to: the newest bytes as of an event, or the newest that differ from what is on disk.
 
-        Made, accepted, or written by somebody and set aside: whatever was once recorded at its paths counts.
+        Made, accepted, or written by somebody and set aside (which a note tells): whatever was once recorded at its
+        paths counts.
         """
         if at is not None:
             self.project.log(plan_id, first=at, last=at)  # refused where there is no such event
         kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
         spec = judge.state.artifacts[artifact_id]
-        has_files = bool(spec.produces or spec.modifies)  # what was a text before it had files cannot stand at any path
+        paths = {*spec.produces, *spec.modifies} or {""}  # what had others, or was a text, belongs there no more
         known = [
-            Completion(seq=r.seq, at=r.ts, outputs=r.event.outputs)
+            Completion(r.seq, r.ts, outputs=r.event.outputs, note="edit" * isinstance(r.event, EditPreserved))
             for r in self.project.log(plan_id)
             if isinstance(r.event, kinds)
             and r.event.id == artifact_id
             and r.event.outputs
-            and all(bool(output.path) == has_files for output in r.event.outputs)
+            and all(output.path in paths for output in r.event.outputs)
         ]
         for found in reversed([done for done in known if at is None or done.seq <= at]):
             differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)

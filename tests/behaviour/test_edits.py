@@ -462,8 +462,8 @@ def test_a_discarded_pipe_is_nothing_that_blobs_could_lack(bench: Bench, produce
 
 
 @pytest.mark.parametrize(("produces", "edit"), [("t/", "file"), ("t/", "link"), ("t", "folder"), ("t", "link out")])
-def test_what_cannot_be_an_output_is_not_half_restored(bench: Bench, produces: str, edit: str) -> None:
-    """It was set aside as it was; as long as it cannot be accepted, what stands there stays."""
+def test_what_cannot_be_an_output_is_brought_back_as_it_was(bench: Bench, produces: str, edit: str) -> None:
+    """Until the next run: it is not accepted."""
     bench.plan(a={"run": f"echo a > {produces}{'x' if produces.endswith('/') else ''}", "produces": [produces]})
     bench.run()
     bench.delete("t")
@@ -474,13 +474,32 @@ def test_what_cannot_be_an_output_is_not_half_restored(bench: Bench, produces: s
     else:
         bench.path("t").symlink_to("/" if edit == "link out" else "out")
     bench.run(on_edit="discard")
-    before = bench.project.store.folder("plan").load()
-    with pytest.raises(UsageError):
-        Work(bench.project).restore("plan", "a")
+    restored = Work(bench.project).restore("plan", "a")
+    assert restored["accepted"] is False
+    there = bench.path("t")
+    if edit in ("file", "folder"):
+        assert bench.read("t" if edit == "file" else "t/y") == "mine"
+    else:
+        assert os.readlink(there) == ("/" if edit == "link out" else "out")
+    assert bench.run().log == ["restored a"], "it is kept, so nobody need be asked"
     assert bench.read("t/x" if produces == "t/" else "t") == "a\n"
-    assert bench.stale() == {}
-    assert before is not None
-    assert bench.state().completed == before.state.completed
+
+
+def test_what_stood_at_a_path_that_is_another_artifacts_now_is_not_restored_there(bench: Bench) -> None:
+    """Nor is what stands at the new path taken for it."""
+    bench.plan(a={"run": "echo one > {output}"}, b={"run": "echo bee > {output}"})
+    bench.run()
+    bench.change("a", run="echo two > {output}")
+    bench.run()
+    bench.plan(
+        a={"run": "echo two > {output}", "produces": ["out/b.txt"]},
+        b={"run": "echo bee > {output}", "produces": ["out/a.txt"]},
+    )
+    with pytest.raises(NotFound, match="no earlier output of a"):
+        Work(bench.project).restore("plan", "a")
+    assert bench.texts() == {"out/a.txt": "two\n", "out/b.txt": "bee\n"}
+    bench.run(on_edit="discard")
+    assert bench.texts() == {"out/a.txt": "bee\n", "out/b.txt": "two\n"}
 
 
 def test_an_output_that_does_not_stand_its_verify_is_not_half_restored(bench: Bench) -> None:

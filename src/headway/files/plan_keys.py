@@ -235,8 +235,8 @@ SETTINGS_KEYS: Table = {
     "confirm_above": Key("number", "US dollars: run asks before it starts what is estimated to cost more (1)."),
     "store_up_to": Key(
         "size",
-        "Outputs above this size are hashed, not stored (256MiB): once lost, they are made. What is changed in place or "
-        "accepted is stored.",
+        "Outputs above this size are hashed, not stored (256MiB): once lost, they are made. What is changed in place "
+        "or accepted is stored.",
     ),
 }
 PLAN_KEYS: Table = {

@@ -29,6 +29,9 @@ def run(args: Any, screen: Screen) -> int:
     plan_id = work.take_in(meant, take=args.take or "")
     restored = work.restore(plan_id, args.artifact, at=args.at, reason=args.reason)
     screen.answer({"plan_id": plan_id, **restored})
-    what = f"Restored and accepted {restored['artifact']} as of event {restored['seq']}"
-    screen.say(f"{what}: {', '.join(restored['paths']) or 'text'}. Next: headway run{same_plan(args)}")
+    what, done = f"{restored['artifact']} as of event {restored['seq']}", "Restored and accepted"
+    then = f"Next: headway run{same_plan(args)}"
+    if not restored["accepted"]:
+        done, then = "Brought back", "It can be no output: move it elsewhere before the next run"
+    screen.say(f"{done} {what}: {', '.join(restored['paths']) or 'text'}. {then}")
     return 0
