@@ -171,7 +171,8 @@ class Doctor:
                 "nothing: the ledger counts, and the file is left alone until you decide",
                 f"{REPAIR} --plan-id {folder.plan_id} --drift discard" + (" (or adopt)" if kind.is_json else ""),
             )
-
+        if cut := [kind.name for kind in folder.files.cut_short(execution)]:
+            yield Finding("projection.cut", f"{', '.join(cut)}: not all there", "nothing: the ledger counts", REPAIR)
         edited = [unit for unit, is_there in folder.phases_amiss(execution).items() if is_there]
         if edited:
             names = ", ".join(f"phases/{unit}.json" for unit in edited[:SHOWN])
@@ -237,6 +238,9 @@ class Doctor:
         if amiss := folder.phases_amiss(execution):
             folder.write_phases(execution, amiss)
             done.append(f"{count(len(amiss), 'phase ledger')} written from the ledger again.")
+        if cut := folder.files.cut_short(execution):
+            folder.files.refresh(execution, tuple(cut))
+            done.append(f"{', '.join(kind.name for kind in cut)} written from the ledger again.")
         if answer is not None:
             done += self._mend_projections(folder, execution, answer)
         return done

@@ -152,10 +152,14 @@ def test_an_old_projection_is_no_drift(shop: Workshop) -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("cut", [0, 200, 600])
 def test_a_projection_cut_short_is_no_edit(shop: Workshop, name: str, cut: int) -> None:
-    """What a power cut leaves of a file is written again without a question."""
+    """What a power cut leaves of a file is written again without a question, by whoever writes next, or by doctor."""
     path = shop.folder() / name
-    path.write_bytes(path.read_bytes()[:cut] + b"\0" * 100)
-    assert findings(shop) == []
+    whole = path.read_bytes()
+    path.write_bytes(whole[:cut] + b"\0" * 100)
+    assert findings(shop) == ["projection.cut"]
+    assert Doctor(shop.project).repair() == [f"api: {name} written from the ledger again."]
+    assert path.read_bytes() == whole
+    path.write_bytes(whole[:cut])
     shop.do(SkipArtifacts(ids=("model",), reason="not needed"))
     shop.do(ChangePlan(goal="Build it"))
     assert b"Build it" in path.read_bytes()

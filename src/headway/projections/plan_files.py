@@ -124,6 +124,18 @@ class PlanFiles:
                 found[kind] = drift
         return found
 
+    def cut_short(self, current: SavedExecution) -> list[Kind]:
+        """Files of which only a part is there, or nothing but their name."""
+        found = []
+        for kind in ALL:
+            with suppress(OSError):
+                data = _read(self.path(kind))
+                if data is not None and not kind.is_intact(data):
+                    written = self._written(kind, data, current)
+                    if kind.render(written).startswith(data.rstrip(b"\0 \r\n")):
+                        found.append(kind)
+        return found
+
     def witnesses(self) -> list[tuple[str, Position]]:
         """Ledger positions that files of this plan name: whoever wrote them had been told of those events."""
         found = []
@@ -165,13 +177,17 @@ class PlanFiles:
         data = _read(self.path(kind))
         if data is None or kind.is_intact(data) or not data.strip(b"\0 \r\n"):
             return None
-        position = _position_of(kind, data)
-        written = (self._recall(position) if position is not None else None) or current
+        written = self._written(kind, data, current)
         expected = kind.render(written)
         if expected.startswith(data.rstrip(b"\0")):
             return None
         found = differences(data, written) if kind.is_json else line_differences(data, expected)
         return Drift(written, found) if found else None
+
+    def _written(self, kind: Kind, data: bytes, current: SavedExecution) -> SavedExecution:
+        """The plan as of the event that a file names, or as it is."""
+        position = _position_of(kind, data)
+        return (self._recall(position) if position is not None else None) or current
 
 
 def _position_of(kind: Kind, data: bytes) -> Position | None:
