@@ -770,6 +770,27 @@ def test_a_text_of_before_it_had_files_is_no_output_to_go_back_to(bench: Bench) 
     assert bench.read("mine.txt") == "mine"
 
 
+@pytest.mark.parametrize(
+    ("run", "produces", "mode", "why"),
+    [
+        ("echo a > {output}", "t", 0o755, "t was made executable by somebody"),
+        ("echo a > {output}; chmod +x {output}", "t", 0o644, "t is not executable any more"),
+        ("echo a > {output}x", "t/", 0o755, "files in t/ have other modes than they were made with"),
+    ],
+)
+def test_another_mode_is_put_right_and_told_for_what_it_is(
+    bench: Bench, run: str, produces: str, mode: int, why: str
+) -> None:
+    """The bytes are the same, so nobody need be asked."""
+    bench.plan(a={"run": run, "produces": [produces]})
+    bench.run()
+    path = bench.path("t/x" if produces == "t/" else "t")
+    before = path.stat().st_mode
+    path.chmod(mode)
+    ran = bench.run()
+    assert (ran.log, ran.why["a"], path.stat().st_mode) == (["restored a"], why, before)
+
+
 @pytest.mark.parametrize("path", ["", ".", "./", "out/..", ".headway/plans", "../x"])
 def test_what_is_no_output_is_never_taken_away(bench: Bench, path: str) -> None:
     """Whoever asks for it."""

@@ -80,7 +80,8 @@ class Reason(NamedTuple):
         if self.code in _READ:
             return self._read() + (f", and {len(self.others):,} more" if self.others else "")
         partly = self.code == "output_missing" and self.now == IN_PART
-        template = _WORDS[self.code] + (f" {IN_PART}" if partly else "")
+        how = _MODES.get(self.now.partition(":")[0]) if self.code == "output_replaced" else None
+        template = how or _WORDS[self.code] + (f" {IN_PART}" if partly else "")
         return template.format(subject=self.subject, was=_short(self.was), now=_short(self.now))
 
     def _changed(self) -> str:
@@ -126,6 +127,13 @@ _WORDS: dict[Code, str] = {
     "forced": "asked for",
     "unstored": "{subject} is gone and its bytes are not stored",
 }
+
+_MODES = {
+    "exec": "{subject} was made executable by somebody",
+    "file": "{subject} is not executable any more",
+    "modes": "files in {subject} have other modes than they were made with",
+}
+"""The same bytes under another mode, by what stands there now."""
 
 FRESH = Reason("fresh")
 

@@ -541,7 +541,9 @@ class Judge:
         stored = self.outputs.is_stored(output)
         if now.digest == output.digest:
             return Disk(output.path, output.digest, f"{now.kind}:{now.digest}", stored=stored)
-        if now.kind == "tree" and output.kind == "tree" and self.outputs.only_lacks_files(output):
+        if now.kind == "tree" and output.kind == "tree" and (lacks := self.outputs.lacks(output)):
+            if lacks == "modes":
+                return Disk(output.path, output.digest, f"modes:{now.digest}", stored=stored)
             return Disk(output.path, output.digest, "", stored=stored, partly=now.digest != EMPTY_TREE)
         ours = not now.digest or self.is_ours(spec.id, output.path, now.digest)
         ours = ours or (self._rebooted and self.outputs.is_torn(output))

@@ -158,17 +158,21 @@ class Outputs:
         except BlobDamaged:
             return False
 
-    def only_lacks_files(self, output: Output) -> bool:
-        """Whether a folder holds nothing but files that were recorded in it: then some are missing, and none edited.
+    def lacks(self, output: Output) -> Literal["files", "modes", ""]:
+        """What is the matter with a folder in which nobody wrote: files of it are missing, or only modes differ.
+        "" if it holds anything else than was recorded.
 
         What a killed process left of a file that it was putting back is nobody's edit either.
         """
         try:
             recorded = {name: digest for _, digest, name in members(self.blobs.get(output.digest))}
         except BlobDamaged:
-            return False
-        found = self.observer.tree(output.path.rstrip("/"))
-        return all(recorded.get(name) == seen.digest or _was_to_be(name) in recorded for name, seen in found)
+            return ""
+        found = {name: seen.digest for name, seen in self.observer.tree(output.path.rstrip("/"))}
+        if found == recorded:
+            return "modes"
+        is_ours = all(recorded.get(name) == digest or _was_to_be(name) in recorded for name, digest in found.items())
+        return "files" if is_ours else ""
 
     def is_torn(self, output: Output) -> bool:
         """Whether what stands at its path is what a power cut leaves of it: less of it, or zeros instead."""
