@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import enum
 import gc
 import math
 import os
@@ -37,6 +38,11 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Page:
     title: str
     words: int
+
+
+class Tone(enum.Enum):
+    PLAIN = "plain"
+    WARM = "warm"
 
 
 def corpus() -> Plan:
@@ -309,6 +315,28 @@ def test_a_failure_raises_with_the_result_unless_it_is_not_wanted() -> None:
     assert "ValueError: no" in plan.run(check=False).failed["bad"]
 
 
+@pytest.mark.parametrize(("requires", "has"), [((), "nothing"), (("a",), "a")])
+def test_an_input_that_is_not_required_is_told_by_its_name(requires: tuple[str, ...], has: str) -> None:
+    """And what would make it one."""
+    plan = Plan("Ask", id="ask")
+    plan.add("a", make=lambda: "a", produces="a.txt")
+    plan.add("b", make=lambda ctx: ctx.inputs["c"].text(), produces="b.txt", requires=requires)
+    said = f"'c is not among what it requires ({has}): add it to requires'"
+    assert said in plan.run(check=False).failed["b"]
+
+
+def test_what_a_program_has_to_decide_is_told_as_options_of_run() -> None:
+    """Not as what somebody would type."""
+    plan = Plan("Decide", id="decide")
+    plan.add("a", make=lambda: "a", produces="a.txt")
+    plan.run()
+    Path("a.txt").write_text("mine")
+    with pytest.raises(RunFailed) as error:
+        plan.run()
+    assert error.value.facts == {"a": 'output_modified: on_edit="accept" or on_edit="discard"'}
+    assert plan.run(on_edit="accept").accepted == ["a"]
+
+
 @pytest.mark.parametrize("timeout", [None, 5])
 def test_a_function_that_asks_for_what_nobody_gives_is_told_what_functions_are_given(timeout: int | None) -> None:
     """Where it was never entered; a call of its own that does not fit is told as any other error is."""
@@ -381,17 +409,23 @@ def test_arguments_that_cannot_be_compared_are_refused_by_name() -> None:
 
 
 def test_arguments_without_a_json_form_reach_the_function_as_they_are() -> None:
-    """A dataclass or a set is compared by value and handed over unchanged."""
+    """A dataclass, a set or a member of an enumeration is compared by value and handed over unchanged."""
     seen: list[Any] = []
 
-    def make(page: Page, names: set[str]) -> str:
-        seen.append((page, names))
+    def make(page: Page, names: set[str], tone: Tone) -> str:
+        seen.append((page, names, tone))
         return "x"
 
     plan = Plan("Odd", id="odd")
-    plan.add("it", make=make, args={"page": Page("t", 1), "names": {"b", "a"}})
+    plan.add("it", make=make, args={"page": Page("t", 1), "names": {"b", "a"}, "tone": Tone.WARM})
     plan.run()
-    assert seen == [(Page("t", 1), {"a", "b"})]
+    assert seen == [(Page("t", 1), {"a", "b"}, Tone.WARM)]
+    made = []
+    for tone in (Tone.PLAIN, Tone.PLAIN, Tone.WARM):
+        plan = Plan("Tell", id="tell")
+        plan.add("it", make=lambda tone: tone.value, args={"tone": tone})
+        made.append(plan.run().made)
+    assert made == [["it"], [], ["it"]]
 
 
 @pytest.mark.parametrize(

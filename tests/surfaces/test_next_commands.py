@@ -184,6 +184,14 @@ def test_why_of_something_blocked_leads_to_what_blocks_it(tmp_path: Path, capsys
     assert last(shop.run(capsys, "why", "feed").out) == f"  Next: headway run feed --project {shop.root}"
 
 
+def test_why_of_something_behind_an_edit_leads_to_the_edit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run would only ask about it."""
+    shop = project(tmp_path, FEED.replace("exit 3", "echo feed > {output}"))
+    shop.run(capsys, "run")
+    (shop.root / "feed.txt").write_text("mine")
+    assert last(shop.run(capsys, "why", "mail").out) == f"  Next: headway why feed --project {shop.root}"
+
+
 def test_a_name_with_blanks_is_one_word_of_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is in it: the command can be typed as it stands, and does no harm."""
     shop = project(tmp_path, FEED.replace("feed: {p", "'the feed$(x)': {p").replace("feed]", "'the feed$(x)']"))

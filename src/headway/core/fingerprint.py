@@ -6,6 +6,7 @@ values share an encoding and no two runs encode one value differently.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from operator import attrgetter
@@ -108,6 +109,8 @@ def _encode_object(value: Any, parts: list[bytes], depth: int, ran_as: str) -> N
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     elif hasattr(value, "model_dump") and not isinstance(value, type):
         fields = value.model_dump()
+    elif isinstance(value, enum.Enum):
+        fields = {"name": value.name, "value": value.value}
     elif hasattr(value, "__fspath__"):
         fields = {"path": str(value)}
     elif hasattr(value, "isoformat") or hasattr(value, "as_tuple") or hasattr(value, "hex"):

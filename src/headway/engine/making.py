@@ -413,8 +413,7 @@ class Workshop:
                     name = required.phase if required.phase and required.unit == spec.unit else r
                     inputs[name] = self.input(recorded(r), required.outputs)
             return inputs
-        found = {required: self.input(recorded(required)) for required in spec.requires}
-        return Inputs(found) if ":" in "".join(spec.requires) else found
+        return Inputs({required: self.input(recorded(required)) for required in spec.requires})
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""

@@ -311,6 +311,21 @@ class Product(NamedTuple):
         return [output.path for output in self.outputs if output.path]
 
 
+def _as_option(flag: str) -> str:
+    """What somebody would type who decides, as a program says it to `plan.run`."""
+    said = {
+        "--accept-edits": 'on_edit="accept"',
+        "--discard-edits": 'on_edit="discard"',
+        "--resume-allow-prompt-change REASON": 'prompt_change="REASON"',
+        "--rerun-all": "rerun_all=True",
+        "--force-resume": "force_resume=True",
+    }
+    name, _, value = flag.partition(" ")
+    if name in ("--rerun-from", "--rerun") and value and "--" not in value:
+        return f'{name[2:].replace("-", "_")}="{value}"'
+    return said.get(flag, flag)
+
+
 class RunFailed(HeadwayError):
     """A run that did not do all that was asked; `result` says what it did."""
 
@@ -320,7 +335,8 @@ class RunFailed(HeadwayError):
         self.result = result
         what: dict[str, object] = dict(result.failed)
         for decision in result.decisions:
-            what.update({a: f"{decision.code}: {' or '.join(decision.flags)}" for a in decision.artifacts})
+            options = " or ".join(map(_as_option, decision.flags))
+            what.update(dict.fromkeys(decision.artifacts, f"{decision.code}: {options}"))
         what.update({a: f"waits: {how}" for a, how in result.waiting.items()})
         what.update({a: f"blocked by {by}" for a, by in result.blocked.items() if a not in what})
         if result.paused is not None:

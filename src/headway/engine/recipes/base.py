@@ -131,7 +131,7 @@ class Inputs(dict[str, Input]):
     def __missing__(self, name: str) -> Input:
         found = [given for full, given in self.items() if name in (full.partition(":")[2], full.rpartition(":")[2])]
         if len(found) != 1:
-            raise KeyError(name)
+            raise KeyError(f"{name} is not among what it requires ({', '.join(self) or 'nothing'}): add it to requires")
         return found[0]
 
 

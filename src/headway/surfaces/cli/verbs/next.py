@@ -35,9 +35,8 @@ def run(args: Any, screen: Screen) -> int:
     for artifact_id, error in list(found.failed.items())[:SHOWN]:
         verb = found.helps(artifact_id)
         better = ", or headway replan --plan FILE" if verb != "why" else ""
-        screen.say(
-            f"{artifact_id} failed: {error}. Next: headway {verb} {as_word(artifact_id)}{same_plan(args)}{better}"
-        )
+        leads_on = f"headway {verb} {as_word(artifact_id)}{same_plan(args)}{better}"
+        screen.say(f"{artifact_id} failed: {error.rstrip('.')}. Next: {leads_on}")
     for artifact_id, by in list(found.blocked.items())[:SHOWN]:
         screen.say(f"{artifact_id} is blocked by {by}")
     for artifact_id, why in list(found.waiting.items())[:SHOWN]:

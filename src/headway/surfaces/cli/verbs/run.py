@@ -1,4 +1,5 @@
-"""Make what is stale. Words name artifacts, patterns of them ('*/write') or output paths; without any, all of the plan.
+"""Make what is stale. Words name artifacts, patterns of them ('*/write') or output paths, as the plan writes them;
+without any, all of the plan.
 
 headway run                 make what is stale; after an interruption, the same command goes on
 headway run report          only this artifact and what it requires

@@ -43,7 +43,10 @@ def run(args: Any, screen: Screen) -> int:
     stale = sum(artifacts[a]["status"] == "complete" for a in still_open(document))
     of_them = [f"{number} of them {word}" for word, number in (("skipped", skipped), ("stale", stale)) if number]
     screen.say(screen.style(" ".join(document["goal"].split()), "bold"))
-    stands = [document["status"].replace("_", " "), f"{done['done']} of {done['total']} done", *of_them]
+    status = document["status"].replace("_", " ")
+    if status == "failed" and done["done"] == done["total"]:  # what failed only stands for others, and does not count
+        status = f"failed at {next((a for a, found in artifacts.items() if found['error']), 'its end')}"
+    stands = [status, f"{done['done']} of {done['total']} done", *of_them]
     screen.say(f"Plan {document['plan_id']}: {', '.join(stands)}{as_of}")
     open_ = still_open(document)
     plain = {a: found for a, found in artifacts.items() if not found.get("unit") or found["error"] or args.verbose}

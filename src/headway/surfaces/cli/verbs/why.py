@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from headway.core.freshness import EDITS
 from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.projections.story import moment
@@ -110,6 +111,9 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     leads_there = f"headway why {as_word(blocker)}{where}" if blocker else ""
     if not blocker and found["left_alone"]:
         leads_there = f"headway run{where}"
+    edited = [r["artifact"] for r in found["root_causes"] if r["code"] in EDITS and r["artifact"] != artifact_id]
+    if edited and not leads_there:  # which a run would only ask about
+        leads_there = f"headway why {as_word(edited[0])}{where}"
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
     elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
