@@ -578,6 +578,23 @@ def test_a_file_that_is_changed_in_place_is_stored_however_large_it_is(large: Be
     assert large.read("shared.txt") == "one and more\nn"
 
 
+def test_an_accepted_edit_is_there_for_those_who_read_the_file_by_its_path(bench: Bench) -> None:
+    """Before they are looked at, and not only when the run is over."""
+    bench.write("s.txt", "1\n")
+    bench.plan(
+        p={"produces": ["shared.txt"], "sources": ["s.txt"], "run": "cat s.txt > {output}"},
+        m={"produces": [], "modifies": ["shared.txt"], "requires": ["p"], "run": "echo m >> shared.txt"},
+        copy={"sources": ["shared.txt"], "requires": ["m"], "run": "cat shared.txt > {output}"},
+    )
+    bench.run()
+    bench.write("shared.txt", "mine\n")
+    assert bench.run(on_edit="accept").log == ["accepted m", "made copy"]
+    bench.write("s.txt", "2\n")
+    ran = bench.run(on_edit="accept")
+    assert (ran.code, ran.log) == (0, ["made p", "accepted m", "kept copy"])
+    assert bench.out("copy") == bench.read("shared.txt") == "mine\n"
+
+
 def test_an_accepted_edit_of_a_large_file_outlives_its_producer(large: Bench) -> None:
     """What somebody wrote is stored, too."""
     large.write("shared.txt", "one and more\nmine\n")

@@ -336,6 +336,8 @@ class Run:
             return None
         if reason.code in EDITS:
             if not self._edits.answer(spec, reason):
+                if self._judge.reasons[artifact_id].fresh:  # it was adopted
+                    self._in_place.stand(spec)
                 return None
             reason = self._judge.again(artifact_id)
         if reason.code == "pre_state_changed":
