@@ -62,7 +62,10 @@ class IncrementalExecutor:
         loop = asyncio.get_running_loop()
         plan_id = self._save(graph, goal)
         functions = {artifact_id: _creator(graph[artifact_id], create_fn) for artifact_id in graph}
-        asked = options_of((), options.pop("jobs", None), options | {"rerun_all": force_rebuild})
+        targets, jobs = options.pop("targets", ()), options.pop("jobs", None)
+        if force_rebuild:
+            options["rerun_all"] = True
+        asked = options_of(targets, jobs, options)
         result = await asyncio.to_thread(self.work.run, plan_id, asked, functions=functions, loop=loop)
         state = self.project.show(plan_id).state
         return ExecutionResult(dict(state.completed), dict(result.failed), graph.execution_waves(), result)

@@ -46,9 +46,6 @@ RECALLED = 600
 LISTED = 5
 """So many events are named where more of them would do."""
 
-MISFITS = frozenset({"output.folder", "output.outside", "accept.missing"})
-"""Why something that stands at a path is not accepted, whatever it says."""
-
 
 class Meant(NamedTuple):
     """The plan that somebody means: saved, and perhaps proposed anew by a file or by Python code."""
@@ -422,13 +419,14 @@ class Work:
     def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
         """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept.
 
-        What somebody wrote that can be no output, a folder in the place of a file, is brought back and not accepted.
+        What somebody wrote that can be no output, a folder in the place of a file, or at a path that is no output's any
+        more, is brought back and not accepted.
         """
         judged = self.session.judge(plan_id, writable=True)
         state, judge = judged.execution.state, judged.judge
         artifact_id = self.session.resolve(state, [word])[0]
         outputs = judge.outputs
-        earlier = self._earlier(plan_id, artifact_id, at, judge)
+        earlier, is_edit = self._earlier(plan_id, artifact_id, at, judge)
         if not all(outputs.readable(output) for output in earlier.outputs):
             raise NotFound(
                 f"The bytes of {artifact_id} at event {earlier.seq} are not here any more",
@@ -436,6 +434,9 @@ class Work:
                 hint=f"headway restore {as_word(artifact_id)} --at SEQ brings another one back; headway log names them",
                 code="restore.freed",
             )
+        spec = state.artifacts[artifact_id]
+        paths = {*spec.produces, *spec.modifies}
+        is_own = any(output.path in (paths or {""}) for output in earlier.outputs)
         found = {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
         with self.project.folder(plan_id).writing() as writer:
             outputs.sweep(o.path for o in earlier.outputs if o.path)
@@ -445,16 +446,16 @@ class Work:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)
             why = reason or f"restored from event {earlier.seq}"
-            spec = state.artifacts[artifact_id]
-            if not spec.produces and not spec.modifies:
+            if is_own and not paths:
                 fp = judge.fingerprint(artifact_id)
                 command = AcceptOutput(id=artifact_id, outputs=earlier.outputs, fp=fp, reason=why)
                 writer.execute(command, by=self.project.by)
-        if spec.produces or spec.modifies:
+        if is_own and paths:
             try:
                 self.session.accept(plan_id, [artifact_id], reason=why)
             except HeadwayError as refusal:
-                if earlier.note and refusal.error_code in MISFITS:
+                misfits = any((o.kind == "tree") != o.path.endswith("/") for o in earlier.outputs)
+                if is_edit and (misfits or refusal.error_code == "output.outside"):
                     return found | {"accepted": False}
                 for output in earlier.outputs:
                     outputs.remove(output.path)
@@ -462,34 +463,36 @@ class Work:
                 back = "all is as it was" if is_back else "what stood there is kept (headway log)"
                 refusal.hint = f"{back}; headway restore {as_word(artifact_id)} --at SEQ brings another one back"
                 raise
-        return found | {"accepted": True}
+        return found | {"accepted": is_own}
 
-    def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> Completion:
+    def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> tuple[Completion, bool]:
         """What to go back to: the newest bytes as of an event, or the newest that differ from what is on disk.
 
-        Made, accepted, or written by somebody and set aside (which a note tells): whatever was once recorded at its
-        paths counts.
+        Made, accepted, or written by somebody and set aside (an edit, which is told as well): whatever was once
+        recorded at its paths counts; of an edit, what stood at a path that is nobody's now counts, too.
         """
         if at is not None:
             self.project.log(plan_id, first=at, last=at)  # refused where there is no such event
-        kinds = (ArtifactCompleted, OutputAccepted, EditPreserved)
-        spec = judge.state.artifacts[artifact_id]
-        paths = {*spec.produces, *spec.modifies} or {""}  # what had others, or was a text, belongs there no more
-        known = [
-            Completion(r.seq, r.ts, outputs=r.event.outputs, note="edit" * isinstance(r.event, EditPreserved))
-            for r in self.project.log(plan_id)
-            if isinstance(r.event, kinds)
-            and r.event.id == artifact_id
-            and r.event.outputs
-            and all(output.path in paths for output in r.event.outputs)
-        ]
-        for found in reversed([done for done in known if at is None or done.seq <= at]):
-            differs = any(o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in found.outputs)
-            if at is not None or differs:
+        specs = judge.state.artifacts
+        own = {*specs[artifact_id].produces, *specs[artifact_id].modifies} or {""}
+        others = {path for a, spec in specs.items() if a != artifact_id for path in (*spec.produces, *spec.modifies)}
+        known: list[tuple[Completion, bool]] = []
+        for record in self.project.log(plan_id):
+            event, is_edit = record.event, isinstance(record.event, EditPreserved)
+            if isinstance(event, (ArtifactCompleted, OutputAccepted, EditPreserved)) and event.id == artifact_id:
+                left = (o for o in event.outputs if is_edit and o.path and o.path not in others)
+                outputs = tuple(o for o in event.outputs if o.path in own) or tuple(left)
+                if outputs:
+                    known.append((Completion(seq=record.seq, at=record.ts, outputs=outputs), is_edit))
+        for found in reversed([done for done in known if at is None or done[0].seq <= at]):
+            outputs = found[0].outputs
+            if at is not None or any(
+                o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in outputs
+            ):
                 return found
         raise NotFound(
             f"There is no earlier output of {artifact_id}" + (f" as of event {at}" if at else " that differs"),
-            facts={"recorded at": named_events([done.seq for done in known]) or "no event so far"},
+            facts={"recorded at": named_events([done.seq for done, _ in known]) or "no event so far"},
             hint="headway log shows what was made, accepted or set aside, and when",
             code="restore.none",
         )

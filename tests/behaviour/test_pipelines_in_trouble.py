@@ -73,7 +73,7 @@ def test_a_state_that_another_process_changes_while_a_phase_reads_it_leaves_that
     )
     ran = book.do("run")
     assert ran.code == 1
-    assert "s1/write: state.json changed while it was being made" in ran.out
+    assert "s1/write: state.json changed after it was read" in ran.out
     assert book.read("state.json") == changed
     assert "s1/apply" not in book.calls()
 

@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 
 from headway import Context, Plan
+from headway.core.commands import ChangePlan, CompleteArtifact, StartArtifacts
+from headway.core.paths import beginning_as
+from headway.core.plan import ArtifactSpec
+from headway.core.state import Fingerprint, Output
 from headway.files.observe import Observer
 from headway.surfaces.cli.main import main
+from tests.bench import Bench
 
 
 @pytest.fixture(autouse=True)
@@ -207,7 +212,7 @@ def test_whoever_read_a_file_before_the_run_made_it_anew_is_stale_at_its_end(
         Path("x").write_text(f"1{words}")
         capsys.readouterr()
         assert main(words) == 1
-        assert "last: u changed after it was looked at. Next: headway run\n" in capsys.readouterr().out
+        assert "last: u changed after it was read. Next: headway run\n" in capsys.readouterr().out
         main(["status"])
         assert "↻ last   u changed" in capsys.readouterr().out
         assert main(["run"]) == 0
@@ -223,6 +228,83 @@ def test_a_file_that_the_run_added_under_a_pattern_leaves_its_reader_stale() -> 
     )
     Path("a.txt").write_text("a")
     assert [main(["run"]) for _ in range(3)] == [1, 0, 0]
+
+
+ALARMS = {
+    "a folder under a pattern of who waits for it": (
+        "  one: {sources: [x], produces: out/sub/, run: 'cat x > {output}f'}\n"
+        "  two: {requires: [one], sources: ['out/**/*'], produces: v, run: 'cat {sources} > {output}'}\n"
+    ),
+    "a folder beside files under a pattern": (
+        "  one: {sources: [x], produces: site/, run: 'cat x > {output}f'}\n"
+        "  two: {sources: ['[x]*'], produces: v, run: 'cat {sources} > {output}'}\n"
+    ),
+    "a link, which is read by what it leads to": (
+        "  one: {sources: [x], produces: latest, run: 'ln -sfn x latest'}\n"
+        "  two: {requires: [one], sources: [latest], produces: v, run: 'cat latest > {output}'}\n"
+    ),
+    "a file that came out the same": (
+        "  two: {sources: [u], produces: v, run: 'cat u > {output}'}\n"
+        "  one: {sources: [x], produces: u, run: 'echo same > {output}'}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ALARMS)
+def test_whoever_reads_what_is_as_it_read_it_is_not_stale(case: str) -> None:
+    """Though what makes it was made anew."""
+    Path("headway.yaml").write_text(f"id: p\ngoal: g\nartifacts:\n{ALARMS[case]}")
+    Path("x").write_text("1")
+    main(["run"])
+    for words in (["run"], ["run", "--rerun", "one"], ["run"]):
+        Path("x").write_text(f"1{words}" if len(words) == 1 else Path("x").read_text())
+        assert main(words) == 0, words
+        assert main(["status", "--check"]) == 0, words
+
+
+@pytest.mark.parametrize("words", [["run", "one"], ["run", "--max-time", "0.05"]])
+def test_what_was_not_asked_for_or_not_come_to_is_no_failure(words: list[str]) -> None:
+    """Whoever reads too early is told of at the end of a run of all."""
+    Path("headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  two: {sources: [u], produces: v, run: 'cat u > {output}'}\n"
+        "  one: {sources: [x], produces: u, run: 'sleep 0.2; cat x > {output}'}\n"
+        "  three: {requires: [one], produces: w, run: 'cat {inputs.one} > {output}'}\n"
+    )
+    Path("x").write_text("1")
+    main(["run"])
+    assert main(["run"]) == 0
+    Path("x").write_text("2")
+    assert main(words) == (75 if "--max-time" in words else 0)
+    assert main(["run"]) == 0
+    assert Path("v").read_text() == "2"
+
+
+def test_what_comes_into_the_plan_while_it_runs_is_not_looked_at(bench: Bench) -> None:
+    """It was never judged by this run."""
+    bench.write("in.txt", "1")
+    bench.plan("a -> b")
+
+    def make() -> str:
+        new = ArtifactSpec(id="n", produces=("n.txt",), sources=("in.txt", "out/*"), make="bench:recipe")
+        token = bench.do(ChangePlan(add=(new,)), StartArtifacts(ids=("n",))).claims["n"].seq
+        left = (Output("n.txt", "0" * 64, 1),)
+        bench.do(CompleteArtifact(id="n", token=token, outputs=left, fp=Fingerprint(sources={"in.txt": "0" * 32})))
+        return "a"
+
+    bench.makes("b", make)
+    ran = bench.run()
+    assert (ran.log, ran.result.moved) == (["made a", "made b"], {})
+
+
+def test_many_patterns_and_many_outputs_are_not_all_held_against_one_another() -> None:
+    """Only what begins as a pattern does can be found by it."""
+    seen: list[str] = []
+    paths = sorted(f"build/o{n}.o" for n in range(1000))
+    for number in range(1000):
+        seen += beginning_as(f"src/u{number}/*.c", paths)
+    assert seen == []
+    assert list(beginning_as("build/o99?.o", paths)) == ["build/o99.o", *(f"build/o99{n}.o" for n in range(10))]
 
 
 def test_a_circle_by_way_of_a_pattern_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -281,7 +281,7 @@ def test_a_variable_that_is_set_is_said_to_stay(tmp_path: Path, capsys: pytest.C
     plan = FEED.replace("artifacts:", "vars: {who: ann}\nartifacts:").replace("exit 3", "echo {vars.who} > {output}")
     shop = project(tmp_path, plan)
     done = shop.run(capsys, "run", "--set", "who=bob")
-    assert (done.code, done.err) == (0, "Set who=bob. It stays so until the next --set.\n")
+    assert (done.code, done.err) == (0, "Set who=bob. It stays so until the next --set or a change of the file.\n")
     assert shop.run(capsys, "run").out.startswith("Nothing to do")
     assert (shop.root / "feed.txt").read_text(encoding="utf-8") == "bob\n"
 

@@ -6,6 +6,8 @@ Knows spelling only: never looks at a disk, so links are not followed and nothin
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 PATH_BYTES = 1024
 PART_BYTES = 255
@@ -47,8 +49,17 @@ def is_glob(path: str) -> bool:
 
 
 def would_find(pattern: str, path: str) -> bool:
-    """Whether a pattern finds a path, by spelling alone: `**` crosses folders, and what is hidden has to be named."""
-    return path.startswith(_GLOB.split(pattern, maxsplit=1)[0]) and _finds(pattern.split("/"), path.split("/"))
+    """Whether a pattern finds a file, by spelling alone: `**` crosses folders, and what is hidden has to be named."""
+    return _finds(pattern.split("/"), path.split("/"))
+
+
+def beginning_as(pattern: str, paths: Sequence[str]) -> Iterator[str]:
+    """Of sorted paths those that begin as a pattern does, up to its first sign: no others can be found by it."""
+    start = _GLOB.split(pattern, maxsplit=1)[0]
+    for number in range(bisect_left(paths, start), len(paths)):
+        if not paths[number].startswith(start):
+            return
+        yield paths[number]
 
 
 def _finds(pattern: list[str], path: list[str]) -> bool:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.paths import is_glob, would_find
+from headway.core.paths import beginning_as, is_glob, would_find
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 
@@ -21,6 +21,9 @@ OLD = timedelta(hours=24)
 
 FEW = 100
 """Of so many it is found out whether they wait by way of others."""
+
+SEARCHED = 10_000
+"""So many paths are held against patterns."""
 
 Kind = Literal["command", "function", "agent", "hand"]
 
@@ -78,10 +81,11 @@ def warn_of_order(graph: ArtifactGraph, making: Collection[str], in_turn: Contai
             readers.setdefault(source.rstrip("/"), []).append(a)
     if not readers:
         return ""
-    makers = {path.rstrip("/"): a for a in making for path in graph[a].produces if path not in in_turn}
-    for reader, path in islice(_readings(readers, makers), FEW):
-        maker = makers[path]
-        if maker == reader or maker in graph[reader].requires or maker in graph.below([reader]):
+    makers = {path: a for a in making for path in graph[a].produces if path not in in_turn}
+    readings = ((reader, path, makers[path]) for reader, path in _readings(readers, makers))
+    apart = ((r, path, maker) for r, path, maker in readings if maker != r and maker not in graph[r].requires)
+    for reader, path, maker in islice(apart, FEW):
+        if maker in graph.below([reader]):
             continue
         if reader in graph.below([maker]):
             return f"{reader} reads {path}, which {maker} makes from it: one of them is always behind"
@@ -89,16 +93,16 @@ def warn_of_order(graph: ArtifactGraph, making: Collection[str], in_turn: Contai
     return ""
 
 
-def _readings(readers: Mapping[str, list[str]], paths: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Who reads which of these paths: those that are named, then those that the first patterns would find."""
-    patterns = []
-    for source, those in readers.items():
-        if is_glob(source):
-            patterns.append(source)
-        elif source in paths:
-            yield from ((reader, source) for reader in those)
-    for pattern in patterns[:FEW]:
-        yield from ((reader, path) for path in paths if would_find(pattern, path) for reader in readers[pattern])
+def _readings(readers: Mapping[str, list[str]], made: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Who reads which of these paths: those that are named, then files that patterns would find, as far as it takes no
+    long search."""
+    for path in made:
+        yield from ((reader, path) for reader in readers.get(path.rstrip("/"), ()))
+    files = sorted(path for path in made if not path.endswith("/"))
+    likely = ((pattern, path) for pattern in readers if is_glob(pattern) for path in beginning_as(pattern, files))
+    for pattern, path in islice(likely, SEARCHED):
+        if would_find(pattern, path):
+            yield from ((reader, path) for reader in readers[pattern])
 
 
 def clock() -> datetime:

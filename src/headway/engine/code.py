@@ -306,9 +306,14 @@ class Code:
 
 
 def _is_start(node: ast.stmt) -> bool:
-    """`if __name__ == "__main__":` and all below it."""
-    test = node.test if isinstance(node, ast.If) else None
-    return isinstance(test, ast.Compare) and "__name__" in {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    """`if __name__ == "__main__":`, without an else: that one is executed where the file is imported."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
+        return False
+    sides = {ast.dump(side) for side in (node.test.left, *node.test.comparators)}
+    return sides == _START and isinstance(node.test.ops[0], ast.Eq)
+
+
+_START = {ast.dump(ast.Name("__name__", ast.Load())), ast.dump(ast.Constant("__main__"))}
 
 
 def registers(decorator: ast.expr) -> bool:

@@ -127,13 +127,21 @@ class Keeper:
         for path in spec.produces:
             seen, known = found.get(path, ABSENT), recorded.get(path)
             stands = known is not None and (seen.digest, seen.kind) == (known.digest, known.kind)
-            stands = stands and not self._outputs.leads_elsewhere(path)
-            if path.endswith("/") or path in spec.optional or not stands:
+            if stands and self._outputs.leads_elsewhere(path):
+                stands = False
+                self._outputs.set_aside([path])  # it may be too large to have been stored
+            if path.endswith("/") or path in spec.optional or not (stands or self._is_only_here(path, seen)):
                 self._outputs.clear(path)
                 seen = ABSENT
             if not path.endswith("/"):
                 left[path] = seen.digest
         return left
+
+    def _is_only_here(self, path: str, seen: Seen) -> bool:
+        """Whether what others made of a file that they change in place was not stored then, as large files once were
+        not."""
+        is_file = seen.kind in ("file", "exec") and path in self._judge.shared.chains
+        return is_file and not self._outputs.blobs.has(seen.digest)
 
     def reuse(self, artifact_id: str, run: str) -> str:
         """Take over what was once made from the same things in the same way: where it comes from, or ""."""

@@ -1,13 +1,14 @@
-"""What changed while a recipe ran: its sources and requirements, by somebody's hand, or files that it wrote itself."""
+"""What changed while a recipe ran, or behind it: its sources and requirements, by somebody's hand or by others of the
+run, or files that it wrote itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from headway.core.fingerprint import LENGTH
-from headway.core.paths import is_glob, would_find
+from headway.core.paths import beginning_as, is_glob, parents
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.judge import Judge
@@ -51,27 +52,40 @@ def changed_meanwhile(
     return dict(sorted(moved.items())) if moved else moved, sorted(wrote) if wrote else wrote
 
 
-def read_too_early(judge: Judge, made: Collection[str]) -> dict[str, str]:
-    """What was kept or made before others made anew what it reads by its path, which it does not wait for."""
-    state, chains = judge.state, judge.shared.chains
-    paths = {o.path.rstrip("/"): o.digest for a in made for o in judge.recorded(a) if o.path and o.path not in chains}
+def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[str]) -> dict[str, str]:
+    """Of what was asked for: what was kept or made before something that it reads, and does not wait for, was made
+    anew; with the path. Only what may have changed so is looked at once more.
+    """
+    files, state, chains = judge.files, judge.state, judge.shared.chains
+    outputs = [o for a in arrived for o in judge.recorded(a) if o.path and o.path not in chains]
+    if not outputs:
+        return {}
+    made = sorted(output.path.rstrip("/") for output in outputs)
+    touched = {*made, *(folder for path in made for folder in parents(path))}
+    trees = tuple(f"{output.path.rstrip('/')}/" for output in outputs if output.kind == "tree")
+    files.forget_matches()
     found: dict[str, str] = {}
-    for artifact_id, spec in state.artifacts.items():
-        done = state.completed.get(artifact_id) if spec.sources else None
-        if done is not None and judge.reasons[artifact_id].fresh and (path := _newer(spec, done.fp.sources, paths)):
+    for artifact_id in selected:
+        spec, done = state.artifacts.get(artifact_id), state.completed.get(artifact_id)
+        reason = judge.reasons.get(artifact_id)  # of what came into the plan meanwhile there is none
+        if spec is None or not spec.sources or done is None or reason is None or not reason.fresh:
+            continue
+        read = done.fp.sources
+        perhaps = [path for path in read if path in touched or (trees and path.startswith(trees))]
+        files.forget(perhaps)
+        path = next((path for path in perhaps if files.look(path) != read[path]), "")
+        if not path and any(_may_find_more(source, made, trees) for source in spec.sources):
+            path = next((path for path in files.declared(spec) if path not in read), "")
+        if path:
             found[artifact_id] = path
     return found
 
 
-def _newer(spec: ArtifactSpec, read: Mapping[str, str], paths: Mapping[str, str]) -> str:
-    """The first of these paths that it reads and that is not what was read, or was not there; or ""."""
-    if not paths.keys().isdisjoint(read):
-        for path in read.keys() & paths.keys():
-            if read[path][:LENGTH] != paths[path][:LENGTH]:
-                return path
-    patterns = [source for source in spec.sources if is_glob(source)]
-    others = (path for path in paths if path not in read and path not in spec.produces) if patterns else ()
-    return next((path for path in others if any(would_find(pattern, path) for pattern in patterns)), "")
+def _may_find_more(source: str, made: Sequence[str], trees: tuple[str, ...]) -> bool:
+    """Whether a pattern may find what was made, or something in it."""
+    if not is_glob(source):
+        return False
+    return bool(next(beginning_as(source, made), "")) or (bool(trees) and source.startswith(trees))
 
 
 def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wrote: Collection[str]) -> Fingerprint:

@@ -88,7 +88,7 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
     if policy == "ask" and (state.whole or state.run is None):
         return []
     former = changed(judge, selected)
-    unused = _set_out_with_in_vain(judge) if former else frozenset()
+    unused = _tried_in_vain(judge) if former else frozenset()
     open_ = [a for a in former if not _is_gone_on_with(judge, a, unused)]
     undecided = _undecided(judge, open_)
     return [_question(judge, change, selected) for change in _by_template(judge, undecided)]
@@ -175,17 +175,19 @@ def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _set_out_with_in_vain(judge: Judge) -> frozenset[str]:
-    """Changed templates with which runs have set out since the plan was whole, and nothing was made: one that did not
-    parse, say. Whatever they are now, nothing is mixed."""
+def _tried_in_vain(judge: Judge) -> frozenset[str]:
+    """The labels of changed templates with which runs have set out since the plan was whole, and made nothing: of one
+    that did not parse, say. Whatever they are now, nothing is mixed."""
     state = judge.state
     tried = set(state.run.templates.items()) if state.run is not None else set()
-    for done in (*state.completed.values(), *state.made.values()) if tried else ():
-        tried -= done.fp.templates.items()
+    if tried:
+        last = (skip.last for skip in state.skipped.values() if skip.last is not None)
+        for done in (*state.completed.values(), *state.made.values(), *last):
+            tried -= done.fp.templates.items()
     return frozenset(label for label, _ in tried)
 
 
-def _is_gone_on_with(judge: Judge, artifact_id: str, unused: Collection[str] = ()) -> bool:
+def _is_gone_on_with(judge: Judge, artifact_id: str, unused: Collection[str]) -> bool:
     """Whether a run has set out already to make it with its templates as they are, or somebody has said why it may, or
     what it set out with was of no use: going on changes nothing."""
     run, done, now = judge.state.run, judge.known(artifact_id), judge.prompt(artifact_id)
@@ -198,9 +200,13 @@ def _is_gone_on_with(judge: Judge, artifact_id: str, unused: Collection[str] = (
     if any(said.get(label) != "" for label in done.fp.templates if _role(label) not in roles):
         return False
     changed = now.items() - done.fp.templates.items()
-    if any(label in unused for label, _ in changed):
-        return True
-    return all(digest in (run.templates.get(label), said.get(label)) for label, digest in changed)
+    may_gain = any(label in unused for label, _ in changed)  # a part, by way of one that was of no use
+    return all(
+        label in unused
+        or (may_gain and label not in done.fp.templates)
+        or digest in (run.templates.get(label), said.get(label))
+        for label, digest in changed
+    )
 
 
 def _by_template(judge: Judge, artifacts: Collection[str]) -> list[PromptChange]:

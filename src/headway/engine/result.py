@@ -64,7 +64,9 @@ def options_of(targets: Iterable[Any], jobs: int | None, options: Mapping[str, A
             code="usage.option",
         )
     found: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, (list, set)) else value for key, value in options.items()
+        key: tuple(value) if isinstance(value, (list, set)) else value
+        for key, value in options.items()
+        if value is not None
     }
     named = {key: (found[key],) for key in ("until", "rerun", "rerun_from") if isinstance(found.get(key), str)}
     words = [word for given in targets for word in (given if isinstance(given, (list, tuple, set)) else (given,))]
@@ -174,6 +176,11 @@ class RunResult(msgspec.Struct, kw_only=True):
         if not self.listed and self.recall is not None:
             self.listed, self.read = self.recall()
         return self.listed
+
+    @property
+    def arrived(self) -> list[str]:
+        """Whatever stands at its paths since this run."""
+        return [*self.made, *self.restored, *self.reused, *self.accepted]
 
     @property
     def ok(self) -> bool:
@@ -311,19 +318,32 @@ class Product(NamedTuple):
         return [output.path for output in self.outputs if output.path]
 
 
-def _as_option(flag: str) -> str:
+_OPTIONS = {
+    "--accept-edits": 'on_edit="accept"',
+    "--discard-edits": 'on_edit="discard"',
+    "--rerun-all": "rerun_all=True",
+    "--force-resume": "force_resume=True",
+    "--yes": "yes=True",
+}
+
+
+def _as_option(typed: str) -> str:
     """What somebody would type who decides, as a program says it to `plan.run`."""
-    said = {
-        "--accept-edits": 'on_edit="accept"',
-        "--discard-edits": 'on_edit="discard"',
-        "--resume-allow-prompt-change REASON": 'prompt_change="REASON"',
-        "--rerun-all": "rerun_all=True",
-        "--force-resume": "force_resume=True",
-    }
-    name, _, value = flag.partition(" ")
-    if name in ("--rerun-from", "--rerun") and value and "--" not in value:
-        return f'{name[2:].replace("-", "_")}="{value}"'
-    return said.get(flag, flag)
+    import shlex
+
+    said: list[str] = []
+    named: dict[str, list[str]] = {}
+    for word in shlex.split(typed):
+        if word in _OPTIONS:
+            said.append(_OPTIONS[word])
+        elif word == "--resume-allow-prompt-change":
+            named["prompt_change"] = []
+        elif word.startswith("--"):
+            named.setdefault(word[2:].replace("-", "_"), [])
+        elif named:
+            named[next(reversed(named))].append(word)
+    said += [f"{name}={msgspec.json.encode(v[0] if len(v) == 1 else v).decode()}" for name, v in named.items()]
+    return ", ".join(reversed(said)) or typed
 
 
 class RunFailed(HeadwayError):

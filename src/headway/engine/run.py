@@ -162,9 +162,8 @@ class Run:
             edited = self._in_place.leave()
             if not self._halt:  # else it may be half of what was cut off
                 self._edits.ask_at_last(edited)
-            arrived = (*self.result.made, *self.result.restored, *self.result.reused)
-            for artifact_id, path in read_too_early(self._judge, arrived).items():
-                self._tally.move(artifact_id, path, was="")
+                for artifact_id, path in read_too_early(self._judge, self._tally.selected, self.result.arrived).items():
+                    self._tally.move(artifact_id, path)
         except BaseException:
             self._tear_down()
             raise

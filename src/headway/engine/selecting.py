@@ -20,7 +20,7 @@ from headway.engine.shared import Shared
 from headway.errors import UsageError
 
 LISTED = "headway status lists them"
-PLANS = (".py", ".yaml", ".yml")
+PLANS = (".py", ".yaml", ".yml", ".json")
 """What plans are often written in, and artifacts are seldom called."""
 
 

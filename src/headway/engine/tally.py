@@ -136,10 +136,10 @@ class Tally:
         self._reporter.finished(artifact_id, "failed", reason, ms, error + tried)
         self._block_behind(artifact_id)
 
-    def move(self, artifact_id: str, path: str, *, was: str = MOVED) -> None:
+    def move(self, artifact_id: str, path: str) -> None:
         """What it is made from changed under it, or behind it: it is stale at once, and not made twice in one run."""
         self.result.moved[artifact_id] = path
-        self._judge.reasons[artifact_id] = Reason("source_changed", path, was)
+        self._judge.reasons[artifact_id] = Reason("source_changed", path, MOVED)
         self._block_behind(artifact_id)
 
     def hold(self, artifact_id: str, code: str, flags: list[str], reason: Reason, note: str = "") -> None:

@@ -131,8 +131,9 @@ class PlanFiles:
             with suppress(OSError):
                 data = _read(self.path(kind))
                 if data is not None and not kind.is_intact(data):
-                    written = self._written(kind, data, current)
-                    if kind.render(written).startswith(data.rstrip(b"\0 \r\n")):
+                    whole = kind.render(self._written(kind, data, current)).rstrip()
+                    part = data.rstrip(b"\0 \r\n")
+                    if whole.startswith(part) and (len(part) < len(whole) or data.endswith(b"\0")):
                         found.append(kind)
         return found
 

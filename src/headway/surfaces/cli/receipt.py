@@ -119,8 +119,7 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     for decision in result.decisions:
         yield "yellow", question(decision, where, result.targets)
     for artifact_id, path in _few(result.moved.items()):
-        when = "while it was being made" if artifact_id in result.made else "after it was looked at"
-        yield "yellow", f"{artifact_id}: {path} changed {when}. Next: headway run{where}"
+        yield "yellow", f"{artifact_id}: {path} changed after it was read. Next: headway run{where}"
     for kept in _few(result.preserved):
         back = f"headway restore {as_word(kept.artifact)} --at {kept.seq}{where}"
         yield "yellow", f"What stood at {names(kept.paths)} is kept: {back} brings it back"

@@ -32,6 +32,6 @@ def run(args: Any, screen: Screen) -> int:
     what, done = f"{restored['artifact']} as of event {restored['seq']}", "Restored and accepted"
     then = f"Next: headway run{same_plan(args)}"
     if not restored["accepted"]:
-        done, then = "Brought back", "It can be no output: move it elsewhere before the next run"
+        done, then = "Brought back", "It does not count as the output: move it elsewhere before the next run"
     screen.say(f"{done} {what}: {', '.join(restored['paths']) or 'text'}. {then}")
     return 0

@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="K=V",
-        help="a variable of the plan, for this run and all after it, until the next --set",
+        help="a variable of the plan, for this run and all after it, until the next --set or until the file changes it",
     )
     add_take(parser)
     parser.add_argument(
@@ -117,7 +117,7 @@ def run(args: Any, screen: Screen) -> int:
     with still():
         meant = work.taken_in(meant, take=args.take or "", variables=variables)
     if variables:
-        screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set.")
+        screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set or a change of the file.")
     if meant.removed:
         from headway.surfaces.cli.receipt import names
 
