@@ -485,6 +485,41 @@ def test_what_cannot_be_an_output_is_brought_back_as_it_was(bench: Bench, produc
     assert bench.read("t/x" if produces == "t/" else "t") == "a\n"
 
 
+def test_what_an_artifact_produces_still_is_restored_without_what_it_does_not(bench: Bench) -> None:
+    """Of several outputs."""
+    bench.plan(a={"run": "echo one > x.txt; echo y > y.txt", "produces": ["x.txt", "y.txt"]})
+    bench.run()
+    bench.plan(a={"run": "echo two > x.txt", "produces": ["x.txt"]})
+    bench.run()
+    assert Work(bench.project).restore("plan", "a")["paths"] == ["x.txt"]
+    assert bench.read("x.txt") == "one\n"
+
+
+def test_an_edit_at_a_path_that_is_nobodys_any_more_is_brought_back_there(bench: Bench) -> None:
+    """It is no output, and is not taken for one."""
+    bench.plan(a={"run": "echo a > {output}", "produces": ["old.txt"]})
+    bench.run()
+    bench.write("old.txt", "mine")
+    bench.run(on_edit="discard")
+    seq = bench.events("edit_preserved")[-1].seq
+    bench.plan(a={"run": "echo a > {output}", "produces": ["new.txt"]})
+    bench.run()
+    assert Work(bench.project).restore("plan", "a", at=seq)["accepted"] is False
+    assert (bench.read("old.txt"), bench.read("new.txt"), bench.run().log) == ("mine", "a\n", [])
+
+
+def test_an_edit_that_is_fit_is_not_left_there_unaccepted(bench: Bench) -> None:
+    """What else is missing is told, and all is as it was."""
+    bench.plan(a={"run": "echo x > x.txt; echo y > y.txt", "produces": ["x.txt", "y.txt"]})
+    bench.run()
+    bench.write("x.txt", "mine")
+    bench.run(on_edit="discard")
+    bench.delete("y.txt")
+    with pytest.raises(UsageError, match="nothing to accept"):
+        Work(bench.project).restore("plan", "a")
+    assert bench.read("x.txt") == "x\n"
+
+
 def test_what_stood_at_a_path_that_is_another_artifacts_now_is_not_restored_there(bench: Bench) -> None:
     """Nor is what stands at the new path taken for it."""
     bench.plan(a={"run": "echo one > {output}"}, b={"run": "echo bee > {output}"})

@@ -10,6 +10,7 @@ from headway.core.commands import ResetPlan, SkipArtifacts, StartArtifacts, Star
 from headway.core.events import EditPreserved
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
+from headway.files.outputs import Outputs
 from tests.bench import Bench, Recipe, after
 
 
@@ -576,6 +577,22 @@ def test_a_file_that_is_changed_in_place_is_stored_however_large_it_is(large: Be
     large.change("p", run="exit 1")
     large.run()
     assert large.read("shared.txt") == "one and more\nn"
+
+
+def test_what_an_older_version_did_not_store_is_not_taken_away(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is at its path alone."""
+    bench.write("s.txt", "one and more\n")
+    bench.plan(
+        p={"produces": ["shared.txt"], "sources": ["s.txt"], "run": "cat s.txt > {output}"},
+        m={"produces": [], "modifies": ["shared.txt"], "requires": ["p"], "run": "echo m >> shared.txt"},
+    )
+    bench.settings(store_up_to=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(Outputs, "limit", lambda self, path: self.largest)
+        bench.run()
+    bench.change("p", run="exit 1")
+    bench.run()
+    assert bench.read("shared.txt") == "one and more\nm\n"
 
 
 def test_an_accepted_edit_is_there_for_those_who_read_the_file_by_its_path(bench: Bench) -> None:

@@ -947,6 +947,40 @@ def test_a_prompt_that_was_of_no_use_may_be_mended_without_a_word(
     assert labels.run(capsys, "run").code == 3
 
 
+def test_a_prompt_that_was_of_no_use_speaks_for_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What another template has made, or what was skipped since, would still be mixed."""
+    shop = Workshop(tmp_path)
+    (tmp_path / "prompts").mkdir()
+    shop.file.write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        + "".join(
+            f"  {name}: {{templates: {{phase: prompts/w.md, system: prompts/s.md}}, produces: {name}.txt, "
+            f"run: 'test ! -e no-{name} && cp {{prompt}} {{output}}'}}\n"
+            for name in "abc"
+        )
+    )
+    write, system = tmp_path / "prompts/w.md", tmp_path / "prompts/s.md"
+    write.write_text("w1")
+    system.write_text("s1")
+    shop.run(capsys, "run")
+    write.write_text("w2")
+    (tmp_path / "no-b").touch()
+    assert shop.run(capsys, "run").code == 1
+    system.write_text("{{ nobody }}")
+    assert shop.run(capsys, "run", "--prompt-change", "s2").code == 1
+    system.write_text("s3")
+    write.write_text("w3")
+    asked = shop.run(capsys, "run")
+    assert (asked.code, "prompts/w.md changed" in asked.out) == (3, True)
+    system.write_text("s1")
+    write.write_text("w2")
+    assert shop.run(capsys, "run").code == 1
+    for name in "ac":
+        shop.run(capsys, "skip", name, "--reason", "enough")
+    write.write_text("w3")
+    assert shop.run(capsys, "run").code == 3
+
+
 def test_a_word_that_names_nothing_is_told_in_terms_of_what_could_stand_there(
     labels: Workshop, capsys: pytest.CaptureFixture[str]
 ) -> None:

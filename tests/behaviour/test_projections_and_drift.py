@@ -172,6 +172,16 @@ def test_reformatting_is_no_edit(shop: Workshop) -> None:
     assert findings(shop) == []
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_a_line_more_or_less_at_its_end_is_none_either(shop: Workshop, name: str) -> None:
+    """Nothing of it is missing."""
+    path = shop.folder() / name
+    whole = path.read_bytes()
+    for data in (whole + b"\n", whole.rstrip(b"\n")):
+        path.write_bytes(data)
+        assert findings(shop) == []
+
+
 def test_a_disk_that_refuses_a_projection_refuses_no_event(shop: Workshop) -> None:
     """What was recorded stays recorded and the caller is told of success; the file is told of on the side."""
 

@@ -21,6 +21,7 @@ import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
 from headway.core.commands import ChangePlan
+from headway.engine.result import _as_option
 from headway.errors import PlanConflict, PlanInvalid, UsageError
 from headway.files.planfile import parse_plan
 from headway.project import Project
@@ -334,7 +335,24 @@ def test_what_a_program_has_to_decide_is_told_as_options_of_run() -> None:
     with pytest.raises(RunFailed) as error:
         plan.run()
     assert error.value.facts == {"a": 'output_modified: on_edit="accept" or on_edit="discard"'}
-    assert plan.run(on_edit="accept").accepted == ["a"]
+    with pytest.raises(RunFailed) as error:
+        plan.run(rerun="a")
+    assert 'on_edit="accept" or rerun="a", on_edit="discard"' in str(error.value)
+    assert plan.run(on_edit="accept", rerun=None, reason=None, prompt_change=None).accepted == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("--rerun-from 'a b'", 'rerun_from="a b"'),
+        ("--rerun-from a --rerun-from b", 'rerun_from=["a","b"]'),
+        ("--resume-allow-prompt-change REASON", 'prompt_change="REASON"'),
+        ("--yes", "yes=True"),
+    ],
+)
+def test_every_flag_has_its_option(typed: str, said: str) -> None:
+    """With names as they are, and not as a shell wants them."""
+    assert _as_option(typed) == said
 
 
 @pytest.mark.parametrize("timeout", [None, 5])

@@ -111,6 +111,21 @@ USED: dict[str, tuple[dict[str, str], str]] = {
         {"p.py": "T = {}\ndef f():\n    return T\nif __name__ == '__main__':\n    T['k'] = 'old'\n"},
         "p.py",
     ),
+    "what is done where the file is not started": (
+        {
+            "p.py": "import h\nif __name__ == '__main__':\n    print(1)\nelse:\n    h.K = 'old'\n"
+            "def f():\n    return h.K\n",
+            "h.py": "K = 1\n",
+        },
+        "p.py",
+    ),
+    "the same, said the other way round": (
+        {
+            "p.py": "import h\nif __name__ != '__main__':\n    h.K = 'old'\ndef f():\n    return h.K\n",
+            "h.py": "K = 1\n",
+        },
+        "p.py",
+    ),
     "a call on somebody else's module at the top": (
         {"p.py": "import random\nrandom.seed('old')\ndef f():\n    return random.random()\n"},
         "p.py",

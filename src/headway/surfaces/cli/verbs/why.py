@@ -57,7 +57,7 @@ def run(args: Any, screen: Screen) -> int:
 
 
 def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
-    artifact_id, reason = found["artifact"], found["reason"]
+    artifact_id = found["artifact"]
     if named := found["named"]:
         _say_all(named, screen)
         if found["freshness"] == "fresh":
@@ -76,6 +76,13 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
             anew = f"headway run --rerun {as_word(artifact_id)} --discard-edits{where}"
             screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
+    _say_causes(found, screen)
+    _say_ways(found, screen, where)
+
+
+def _say_causes(found: Mapping[str, Any], screen: Screen) -> None:
+    """Why it is stale, what became of the last attempt, where it began, and what is behind it."""
+    artifact_id, reason = found["artifact"], found["reason"]
     failed = reason["code"] == "failed"
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
     screen.say(f"{artifact_id} {'failed, and is to be made again' if failed else stands}.")
@@ -107,6 +114,11 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
         screen.say(f"  behind it: {_few(found['dependents'])}")
+
+
+def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
+    """What to do about it."""
+    artifact_id, reason = found["artifact"], found["reason"]
     blocker = next(iter(found["blocked_by"]), "")
     leads_there = f"headway why {as_word(blocker)}{where}" if blocker else ""
     if not blocker and found["left_alone"]:
