@@ -193,6 +193,22 @@ def test_whoever_reads_what_the_plan_makes_without_waiting_for_it_is_told(capsys
     assert capsys.readouterr().err == told
 
 
+@pytest.mark.parametrize("source", ["out/sub/f", "out/", "out/sub/*", "out/**/*"])
+def test_whoever_read_a_folder_or_in_it_before_the_run_made_it_anew_is_stale(source: str) -> None:
+    """By the path of a file in it, as a part of what it reads, or by a pattern."""
+    Path("headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        f"  two: {{sources: ['{source}'], produces: v, run: 'cat out/sub/f > {{output}}'}}\n"
+        "  one: {sources: [x], produces: out/sub/, run: 'cat x > {output}f'}\n"
+    )
+    Path("x").write_text("1")
+    main(["run"])
+    assert main(["run"]) == 0
+    Path("x").write_text("2")
+    assert [main(["run"]), main(["run"]), main(["run"])] == [1, 0, 0]
+    assert Path("v").read_text() == "2"
+
+
 @pytest.mark.parametrize("source", ["u", "[u]"])
 def test_whoever_read_a_file_before_the_run_made_it_anew_is_stale_at_its_end(
     source: str, capsys: pytest.CaptureFixture[str]

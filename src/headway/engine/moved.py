@@ -62,7 +62,7 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
         return {}
     made = sorted(output.path.rstrip("/") for output in outputs)
     touched = {*made, *(folder for path in made for folder in parents(path))}
-    trees = tuple(f"{output.path.rstrip('/')}/" for output in outputs if output.kind == "tree")
+    trees = {output.path.rstrip("/") for output in outputs if output.kind == "tree"}
     files.forget_matches()
     found: dict[str, str] = {}
     for artifact_id in selected:
@@ -71,7 +71,7 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
         if spec is None or not spec.sources or done is None or reason is None or not reason.fresh:
             continue
         read = done.fp.sources
-        perhaps = [path for path in read if path in touched or (trees and path.startswith(trees))]
+        perhaps = [path for path in read if path in touched or _is_inside(path, trees)]
         files.forget(perhaps)
         path = next((path for path in perhaps if files.look(path) != read[path]), "")
         if not path and any(_may_find_more(source, made, trees) for source in spec.sources):
@@ -81,11 +81,13 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
     return found
 
 
-def _may_find_more(source: str, made: Sequence[str], trees: tuple[str, ...]) -> bool:
+def _may_find_more(source: str, made: Sequence[str], trees: set[str]) -> bool:
     """Whether a pattern may find what was made, or something in it."""
-    if not is_glob(source):
-        return False
-    return bool(next(beginning_as(source, made), "")) or (bool(trees) and source.startswith(trees))
+    return is_glob(source) and (bool(next(beginning_as(source, made), "")) or _is_inside(source, trees))
+
+
+def _is_inside(path: str, trees: set[str]) -> bool:
+    return bool(trees) and not trees.isdisjoint(parents(path))
 
 
 def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wrote: Collection[str]) -> Fingerprint:
