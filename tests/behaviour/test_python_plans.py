@@ -665,6 +665,7 @@ def test_what_a_function_of_a_session_makes_is_made_there(tmp_path: Path, capsys
         assert (done.code, unseen in done.out) == (0, True), words
     assert shop.run(capsys, "status", "--json").json["code_unknown"] == ["live"]
     (tmp_path / "in.txt").write_text("2")
+    assert shop.run(capsys, "why", "live").out.endswith("defines its function makes it. Next: run its plan there\n")
     done = shop.run(capsys, "run", "--json")
     assert (done.code, done.json["code_unknown"]) == (1, [])
     assert done.json["failed"]["live"].startswith("live is made by a function of a Python program or session")

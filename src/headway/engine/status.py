@@ -13,6 +13,7 @@ from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, Run, State
 from headway.engine import prompts
+from headway.engine.functions import function_of, is_live
 from headway.engine.jobs import effect_question
 from headway.engine.judged import Judged
 from headway.engine.result import Decision, Options
@@ -254,7 +255,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     state = judged.execution.state
     if artifact_id not in state.artifacts:
         raise NotFound(f"There is no artifact {artifact_id}", hint="headway status lists them", code="artifact.unknown")
-    reason = judged.reasons[artifact_id]
+    spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     status, blocked_by = statuses(state)[artifact_id], _blocked_by(judged, artifact_id)
@@ -262,7 +263,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     if decide is None and reason.code == "pre_state_changed":
         decide = _ways_from_state(artifact_id)
     elif decide is None and not reason.fresh and reason.code not in RESTORABLE:
-        decide = effect_question(state, state.artifacts[artifact_id], judged.dead)
+        decide = effect_question(state, spec, judged.dead)
     return {
         "artifact": artifact_id,
         "freshness": "fresh" if reason.fresh else "stale",
@@ -286,7 +287,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
             "at": failure.at,
             "stderr": failure.stderr,
             "attempts": failure.attempts,
-            "verify": state.artifacts[artifact_id].verify if failure.code == "verify_failed" else "",
+            "verify": spec.verify if failure.code == "verify_failed" else "",
         }
         if failure
         else None,
@@ -296,6 +297,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "dependents": [a for a in judged.judge.order_behind([artifact_id]) if a != artifact_id],
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
         "code_unknown": artifact_id in judged.out_of_sight,
+        "by_program": is_live(spec) and function_of(judged.judge.functions, spec) is None,
     }
 
 

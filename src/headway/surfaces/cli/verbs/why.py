@@ -134,6 +134,8 @@ def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say(f"  Next: {give(lacks[0], where)}")
     elif found["decide"]:
         screen.say(f"  {question(Decision(**found['decide']), where)}")
+    elif found["by_program"] and not leads_there:
+        screen.say("  Only the program or session that defines its function makes it. Next: run its plan there")
     elif found["rerun_from"]:
         anew = f"headway run --rerun-from {as_word(found['rerun_from'])}{where}"
         screen.say(f"  It follows from what it gathers, and the same would come of it again. Next: {anew}")
