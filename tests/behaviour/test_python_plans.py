@@ -21,6 +21,7 @@ import pytest
 
 from headway import Context, Plan, QuotaExhausted, RunFailed
 from headway.core.commands import ChangePlan
+from headway.desk import Desk
 from headway.engine.result import _as_option
 from headway.errors import PlanConflict, PlanInvalid, UsageError
 from headway.files.planfile import parse_plan
@@ -887,6 +888,9 @@ def test_an_option_that_cannot_be_is_refused_before_anything_is_written(wrong: d
         asyncio.run(plan.arun(**wrong))
     assert not Path(".headway").exists()
     assert plan.run(jobs=2, limit=1, max_time=60, until="a").made == ["a"]
+    if wrong.keys() <= {"jobs", "limit"}:  # which a desk takes, too
+        with pytest.raises(UsageError, match="of run cannot be that"):
+            Desk(".", plan_id="options").run(**wrong)
 
 
 PROGRAM = """

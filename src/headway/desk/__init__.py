@@ -27,7 +27,7 @@ from headway.desk.changes import new_artifact, patch_of
 from headway.desk.held import Held, who_is_gone
 from headway.desk.told import listed, outlined, role_told, word_of
 from headway.desk.turns import LOOKED_BACK, as_said, attempts, who_goes_on
-from headway.engine.result import Options, Reporter
+from headway.engine.result import Options, Reporter, options_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.config import project_roles
 from headway.holding import here
@@ -399,7 +399,7 @@ class Desk:
         """Make what has a recipe and is stale."""
         work = self._work()
         meant = work.taken_in(self._meant(work, plan_id), show=True)
-        options = Options(targets=tuple(targets), limit=limit, jobs=jobs)
+        options = options_of(targets, jobs, {"limit": limit})
         result = work.run(
             meant.plan_id,
             options,

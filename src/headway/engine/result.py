@@ -324,26 +324,27 @@ _OPTIONS = {
     "--rerun-all": "rerun_all=True",
     "--force-resume": "force_resume=True",
     "--yes": "yes=True",
+    "--resume-allow-prompt-change": "prompt_change",
 }
+"""Where an option of `plan.run` is not called as the flag is, or needs no value there."""
 
 
 def _as_option(typed: str) -> str:
     """What somebody would type who decides, as a program says it to `plan.run`."""
     import shlex
 
-    said: list[str] = []
-    named: dict[str, list[str]] = {}
+    flags: dict[str, list[str]] = {}
     for word in shlex.split(typed):
-        if word in _OPTIONS:
-            said.append(_OPTIONS[word])
-        elif word == "--resume-allow-prompt-change":
-            named["prompt_change"] = []
-        elif word.startswith("--"):
-            named.setdefault(word[2:].replace("-", "_"), [])
-        elif named:
-            named[next(reversed(named))].append(word)
-    said += [f"{name}={msgspec.json.encode(v[0] if len(v) == 1 else v).decode()}" for name, v in named.items()]
-    return ", ".join(reversed(said)) or typed
+        if word.startswith("--"):
+            values = flags.setdefault(word, [])
+        elif flags:
+            values.append(word)
+    options = []
+    for flag, given in flags.items():
+        name = _OPTIONS.get(flag) or flag[2:].replace("-", "_")
+        value = msgspec.json.encode(given[0] if len(given) == 1 else given).decode()
+        options.append(f"{name}={value}" if given else name)
+    return ", ".join(options) or typed
 
 
 class RunFailed(HeadwayError):
