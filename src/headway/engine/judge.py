@@ -232,8 +232,8 @@ class Judge:
         state = self.state
         spec = state.artifacts[artifact_id]
         self._at_paths = {}
-        if anew is not None and (spec.sources or spec.templates or not spec.make or spec.verify):
-            self._forget_files(spec, anew)
+        if anew is not None:
+            self.forget(spec, anew)
         skip = state.skipped.get(artifact_id) if state.skipped else None
         if skip is not None and not self.is_forced(artifact_id):
             disk = self._outputs(spec, skip.last) if skip.last is not None else []
@@ -273,8 +273,11 @@ class Judge:
         spec, done = self.state.artifacts[artifact_id], last_made(self.state, artifact_id)
         return bool(spec.templates) and done is not None and done.fp.templates != self.prompt(artifact_id)
 
-    def _forget_files(self, spec: ArtifactSpec, anew: Moment) -> None:
-        """What the artifact reads is looked at once more, if nobody has in this moment."""
+    def forget(self, spec: ArtifactSpec, anew: Moment) -> None:
+        """What the artifact would be made from is told anew; what it reads is looked at, if nobody has in this moment."""
+        self.now.pop(spec.id, None)
+        if spec.make and not (spec.sources or spec.templates or spec.verify):
+            return
         known = self._sources.get(spec.id)
         self.files.forget(anew.first(spec.sources))
         self.files.forget(anew.first(self.files.of(spec, self.state.settings.vars, ()) if known is None else known))

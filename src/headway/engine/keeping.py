@@ -62,7 +62,7 @@ class Keeper:
     def preserve(self, artifact_id: str, paths: Iterable[str]) -> None:
         """Before anything may touch output paths: bytes there that no ledger names are kept as blobs."""
         paths = tuple(paths)
-        self._make_room(paths)
+        self.make_room(paths)
         found = {path: self._judge.observer.look(path.rstrip("/")) for path in paths}
         self._preserve(artifact_id, found, replaced=found)
 
@@ -78,7 +78,7 @@ class Keeper:
             if told := [output.path for output in kept if output.path in replaced and output.size]:
                 self._preserved.append(Preserved(artifact_id, told, seq))
 
-    def _make_room(self, paths: Iterable[str]) -> None:
+    def make_room(self, paths: Iterable[str]) -> None:
         """Where folders belong now, files that some artifact once left give way; anybody else's stay."""
         for path in paths:
             folder = path[: path.rfind("/", 0, -1) + 1]
@@ -101,7 +101,7 @@ class Keeper:
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         for path in spec.modifies:  # what is changed in place would be changed there
             self._outputs.refuse_link_out(path)
-        self._make_room(paths)
+        self.make_room(paths)
         found: dict[str, Seen] = {}
         folders = False
         for path in paths:

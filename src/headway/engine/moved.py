@@ -108,16 +108,18 @@ def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: b
     held, found = moment.held, list[str]()
     if held.issuperset(spec.requires):
         return found
-    chains, holds = judge.shared.chains, judge.observer.holds
+    chains, holds, state = judge.shared.chains, judge.observer.holds, judge.state
+    completed = state.completed if not state.made and not state.skipped else {}
     for required in spec.requires:
         if required in held:
             continue
+        done = completed.get(required)
         moved = False
-        for output in judge.recorded(required):
-            path = output.path
-            if not path or path in chains or (cheaply and output.kind == "tree"):
+        for output in done.outputs if done is not None else judge.recorded(required):
+            path, is_tree = output.path, output.kind == "tree"
+            if not path or path in chains or (cheaply and is_tree):
                 continue
-            if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
+            if not holds(path.rstrip("/") if is_tree else path, output.digest, cheaply=cheaply):
                 moved = True
                 found.append(path)
         if not moved:

@@ -27,6 +27,7 @@ from headway.engine import prompts
 from headway.engine.edits import Edits
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
+from headway.engine.firsts import ONCE, Firsts
 from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
@@ -57,9 +58,6 @@ SHOWING = 10e-6
 DRAIN = 5.0
 """How long, in seconds, a run that is torn down waits for what it has told to stop."""
 
-
-ONCE = Retry()
-"""Without a word about it, nothing is tried twice."""
 
 Taken = tuple[Task, cmd.Command, Callable[[], None]]
 """An attempt that ended: its task, the command that records it, and what follows."""
@@ -128,6 +126,15 @@ class Run:
             cancelled=lambda: self._halt.cancelling,
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
+        self._firsts = Firsts(
+            judge,
+            self._jobs,
+            self._keeper,
+            moment=self._moment,
+            options=options,
+            is_light=self._workers.is_light,
+            loop=loop,
+        )
         self._edits = Edits(judge, self._record, self._tally, self._keeper, self._jobs, options, root)
         self._expansion = Expansion(
             judge, self._record, self._tally, self._running, select if options.partial else None
@@ -225,48 +232,66 @@ class Run:
     def _advance(self) -> None:
         """Settle what is ready, and start what has to be made, as one event, as far as there is room."""
         while not self._halt:
-            tasks = self._ready_tasks()
+            looked_at, tasks = self._ready_tasks()
             if tasks:
                 self._launch(tasks)
-            if self._running or not tasks:
+            if self._running or not looked_at:
                 break
         if self._halt:
             self._recall()
         elif not self._running:
             self._tally.wait_for_others()
 
-    def _ready_tasks(self) -> list[Task]:
-        """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
+    def _ready_tasks(self) -> tuple[bool, list[Task]]:
+        """What is ready and has to be made, as far as there is room, and whether anything was ready; what needs no
+        making is settled on the way.
+        """
         tasks: list[Task] = []
+        row: list[ArtifactSpec] = []
         later: list[str] = []
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
+        first = self._firsts.among(self._record.state)
         while (
             not self._halt
-            and len(tasks) < room
-            and (artifact_id := queue.pop(None if threads else self._is_light)) is not None
+            and len(tasks) + len(row) < room
+            and (artifact_id := queue.pop(None if threads > 0 else self._is_light)) is not None
         ):
+            if (spec := first(artifact_id)) is not None:
+                row.append(spec)
+                continue
             uses = self._in_place.uses(artifact_id)
             if not self._in_place.are_free(uses):
                 later.append(artifact_id)
                 continue
-            try:
-                task = self._consider(artifact_id)
-                self._edits.hold_later()
-            except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
-                self._tally.wait(artifact_id, refusal.message)
-                continue
-            except (UsageError, OSError) as error:  # its paths cannot be brought in order: nobody else is to suffer
-                if self._record.state.artifacts[artifact_id].gathers:  # it has none: what was asked for is not there
-                    raise
-                self._tally.lose(artifact_id, failure_of(error)[1], self._judge.reasons[artifact_id])
-                continue
+            task = self._looked_at(artifact_id)
             if task is not None:
                 tasks.append(task)
                 threads -= not task.light
                 self._judge.displaced.update(use.path for use in uses)
                 self._in_place.take_hold(artifact_id, uses)
         queue.put_back(later)
-        return tasks
+        return bool(tasks or row), tasks + self._first_tasks(row) if row else tasks
+
+    def _first_tasks(self, row: list[ArtifactSpec]) -> list[Task]:
+        """What is begun without further questions; where there are any after all, they are asked."""
+        self._judge.state = self._record.state
+        tasks, others = self._firsts.tasks(row)
+        self._started += len(tasks)
+        return tasks + [task for a in others if (task := self._looked_at(a)) is not None]
+
+    def _looked_at(self, artifact_id: str) -> Task | None:
+        """What has to be made, of what is ready; whatever is in its way is in nobody else's."""
+        try:
+            task = self._consider(artifact_id)
+            self._edits.hold_later()
+            return task
+        except (Rejected, TryLater) as refusal:  # somebody else claimed it, or what it requires
+            self._tally.wait(artifact_id, refusal.message)
+        except (UsageError, OSError) as error:  # its paths cannot be brought in order
+            if self._record.state.artifacts[artifact_id].gathers:  # it has none: what was asked for is not there
+                raise
+            self._tally.lose(artifact_id, failure_of(error)[1], self._judge.reasons[artifact_id])
+        return None
 
     def _is_light(self, artifact_id: str) -> bool:
         spec = self._record.state.artifacts.get(artifact_id)
@@ -382,8 +407,13 @@ class Run:
         return True
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
-        """A requirement's output that is no longer what was recorded: nothing is made from it."""
-        moved = moved_inputs(self._judge, spec, self._moment, cheaply=True) if spec.requires else ()
+        """A requirement's output that is no longer what was recorded: nothing is made from it.
+
+        What takes but a moment is looked at once, when it has ended: then it is known, too, and nothing was spent.
+        """
+        if not spec.requires or self._workers.is_light(spec):
+            return False
+        moved = moved_inputs(self._judge, spec, self._moment, cheaply=True)
         if moved:
             self._tally.move(spec.id, moved[0])
         return bool(moved)
@@ -496,6 +526,7 @@ class Run:
 
         def go_on() -> None:
             self._started -= 1
+            self._firsts.doubt(outcome.id)
             self._tally.queue.put_back([outcome.id])
 
         command = cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=False)
