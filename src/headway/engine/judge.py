@@ -274,7 +274,7 @@ class Judge:
         return bool(spec.templates) and done is not None and done.fp.templates != self.prompt(artifact_id)
 
     def forget(self, spec: ArtifactSpec, anew: Moment) -> None:
-        """What the artifact would be made from is told anew; what it reads is looked at, if nobody has in this moment."""
+        """What the artifact would be made from is told anew; what it reads is looked at if nobody has in this moment."""
         self.now.pop(spec.id, None)
         if spec.make and not (spec.sources or spec.templates or spec.verify):
             return

@@ -274,7 +274,7 @@ class Workshop:
                 said.retry_after = attempt.retry_after
                 return _failed(said, attempt.code, attempt.error)
             text, known = self._write(attempt.value, job, {} if attempt.wrote else task.left, said)
-            others = [path for path in paths if path not in known]
+            others = [path for path in paths if path not in known] if len(known) != len(paths) else ()
             if others and (missing := self._missing(spec, others)):
                 return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(job) if spec.verify else None

@@ -55,7 +55,8 @@ class _Gained:
     __slots__ = ("last", "made", "named", "withdraw")
 
     def __init__(self) -> None:
-        self.made: list[tuple[str, int, str]] = []
+        self.made: list[tuple[Fingerprint, int, str]] = []
+        """What each was made from, its event, and its id: the keys are told when somebody wants them."""
         self.named: set[str] = set()
         self.withdraw = False
         self.last: ev.Record | None = None
@@ -64,7 +65,7 @@ class _Gained:
         self.last, event = record, record.event
         if isinstance(event, ev.ArtifactCompleted):
             if _may_be_reused(event):
-                self.made.append((reuse_key(event.fp), record.seq, event.id))
+                self.made.append((event.fp, record.seq, event.id))
             for output in event.outputs:
                 self.named.add(output.digest)
             return
@@ -73,7 +74,7 @@ class _Gained:
             self.made = [entry for entry in self.made if gone and entry[2] not in gone]
             self.withdraw = self.withdraw or not gone
         else:
-            self.made += ((reuse_key(done.fp), record.seq, done.id) for done in _completions(plan, record))
+            self.made += ((done.fp, record.seq, done.id) for done in _completions(plan, record))
         self.named.update(named_by(record))
 
 
@@ -210,8 +211,7 @@ class Precedents:
                 self._index_anew(plan)
                 return
             self._withdraw(plan, known[0], gone)
-        self._keep(plan, gained)
-        for key, seq, _ in gained.made:
+        for key, seq in self._keep(plan, gained):
             self._made.setdefault(key, []).append((seq, plan))
 
     def _withdraw(self, plan: str, last: int, gone: Collection[str]) -> None:
@@ -220,14 +220,16 @@ class Precedents:
         made = (done for record in named for done in _completions(plan, record) if done.id in gone)
         self._cache.withdraw(plan, [(reuse_key(done.fp), done.seq) for done in made])
 
-    def _keep(self, plan: str, gained: _Gained) -> None:
+    def _keep(self, plan: str, gained: _Gained) -> list[tuple[str, int]]:
+        """Keep what was gained for those who come after; the keys of what was made, each with its event."""
         if gained.last is None:
-            return
+            return []
+        made = [(reuse_key(fp), seq) for fp, seq, _ in gained.made]
         self._ends[plan] = gained.last.hash
         if self._writable:
-            made = [(key, seq) for key, seq, _ in gained.made]
             self._cache.index(plan, gained.last.position, made, gained.named, withdraw=gained.withdraw)
         self._named |= gained.named
+        return made
 
     def _index_anew(self, plan: str) -> None:
         if self._writable:

@@ -102,9 +102,10 @@ class Queue:
         """It is as it should be: whoever waits for it may go on."""
         if artifact_id not in self._ended:
             self._ended.add(artifact_id)
-            for lines in (self._followers, self._patient):
-                if artifact_id in lines:
-                    self._release(lines[artifact_id])
+            if artifact_id in self._followers:
+                self._release(self._followers[artifact_id])
+            if artifact_id in self._patient:
+                self._release(self._patient[artifact_id])
 
     def give_up(self, artifact_id: str) -> list[str]:
         """It will not be done now; what is given up with it, nearest first."""
@@ -119,8 +120,8 @@ class Queue:
         return [a for a in lost if a != artifact_id]
 
     def _release(self, ids: Iterable[str]) -> None:
-        waiting = self._waiting
+        waiting, ended, taken = self._waiting, self._ended, self._taken
         for artifact_id in ids:
             waiting[artifact_id] = left = waiting[artifact_id] - 1
-            if not left and artifact_id not in self._ended and artifact_id not in self._taken:
+            if not left and artifact_id not in ended and artifact_id not in taken:
                 self._ready.append(artifact_id)

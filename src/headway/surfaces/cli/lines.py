@@ -64,7 +64,8 @@ class Lines:
         took = seconds(ms) if outcome in ("made", "failed") else ""
         word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
         text = explained(outcome, reason, note)
-        self._width = max(self._width, min(len(artifact_id), self._widest))  # units may come while it runs
+        if len(artifact_id) > self._width < self._widest:  # units may come while it runs
+            self._width = min(len(artifact_id), self._widest)
         self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
         self._heart.rest()
 
