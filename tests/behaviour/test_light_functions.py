@@ -366,3 +366,42 @@ def test_what_a_stopped_run_has_not_begun_was_not_touched_by_it(here: Path) -> N
     plan.run(jobs=1, rerun_all=True, check=False, stop=lambda: "interrupted" if time.monotonic() > begun + 0.1 else "")
     (here / "out/7.txt").write_text("mine")
     assert [d.artifacts for d in plan.run(rerun_all=True, check=False).decisions] == [["n7"]]
+
+
+def test_what_a_light_one_was_made_from_and_somebody_changed_before_it_is_stale_and_told_of(here: Path) -> None:
+    """It is looked at once, when it has ended: nothing that was made from somebody's edit passes for up to date."""
+
+    def copy(ctx: Context, n: int) -> str:
+        if n == 30:
+            (here / "out/50.txt").write_text("mine")
+        return ctx.inputs[f"n{n}"].text() + "!"
+
+    plan = Plan("From others", id="others")
+    for n in range(80):
+        plan.add(f"n{n}", make=lambda n=n: str(n), produces=f"out/{n}.txt")
+        plan.add(f"c{n}", make=copy, args={"n": n}, requires=[f"n{n}"], produces=f"copies/{n}.txt")
+    result = plan.run(jobs=1, check=False)
+    assert not result.ok
+    assert result.moved == {"c50": "out/50.txt"}
+    assert (here / "out/50.txt").read_text() == "mine"
+    again = plan.run(jobs=1, check=False)
+    assert [(d.code, d.artifacts) for d in again.decisions] == [("output_modified", ["n50"])]
+    assert "c50" in again.blocked
+    assert plan.run(jobs=1, on_edit="discard").made == ["c50"]
+    assert (here / "copies/50.txt").read_text() == "50!"
+
+
+def test_what_would_have_to_be_asked_about_is_asked_about_in_a_row_too(here: Path) -> None:
+    """A source that is not there is its artifact's failure, and everybody else is made in one row."""
+    for n in range(40):
+        (here / f"{n}.txt").write_text(str(n))
+    (here / "33.txt").unlink()
+    plan = Plan("Sources", id="sources")
+    for n in range(40):
+        plan.add(f"n{n}", make=lambda ctx: ctx.sources[0].read_text(), sources=[f"{n}.txt"], produces=f"out/{n}.txt")
+        plan.add(f"m{n}", make=lambda n=n: str(n), requires=[f"n{n}"], produces=f"more/{n}.txt")
+    result = plan.run(jobs=1, check=False)
+    assert {*result.failed} == {"n33"}
+    assert "33.txt" in result.failed["n33"]
+    assert result.blocked == {"m33": "n33"}
+    assert len(result.made) == 78

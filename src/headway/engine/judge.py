@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import content_of, reuse_key
+from headway.core.fingerprint import LENGTH, content_of, reuse_key
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
@@ -274,7 +274,7 @@ class Judge:
         return bool(spec.templates) and done is not None and done.fp.templates != self.prompt(artifact_id)
 
     def forget(self, spec: ArtifactSpec, anew: Moment) -> None:
-        """What the artifact would be made from is told anew; what it reads is looked at if nobody has in this moment."""
+        """What it would be made from is told anew; what it reads is looked at, if nobody has in this moment."""
         self.now.pop(spec.id, None)
         if spec.make and not (spec.sources or spec.templates or spec.verify):
             return
@@ -310,14 +310,14 @@ class Judge:
 
     def _made(self, spec: ArtifactSpec, done: Completion) -> Reason:
         """The verdict on what was made before, by what it would be made from now."""
-        state, artifact_id = self.state, spec.id
+        state, artifact_id, reasons = self.state, spec.id, self.reasons
         earlier = (*spec.requires, *self.shared.after(artifact_id)) if self.shared.chains else spec.requires
         now = self.fingerprint(artifact_id)
         reason = judge(
             self.digests.as_told_now(spec, done, now),
             state.failed.get(artifact_id),
             now,
-            stale=[r for r in earlier if not self._is_known(r)],
+            stale=[r for r in earlier if reasons.get(r) is not FRESH and not self._is_known(r)],
             outputs=self._outputs(spec, done),
             forced=artifact_id in self.forced or (artifact_id in state.asked and artifact_id not in state.failed),
         )
@@ -426,7 +426,9 @@ class Judge:
         for required in requires:
             done = completed.get(required)
             if done is not None:
-                found[required] = content_of(done)
+                outputs = done.outputs
+                plain = len(outputs) == 1 and outputs[0].kind == "file"  # as most are: told without asking
+                found[required] = outputs[0].digest[:LENGTH] if plain else content_of(done)
             elif required in state.artifacts or self.found_elsewhere(required):
                 found[required] = self.content(required)
         return found

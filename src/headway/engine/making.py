@@ -135,6 +135,7 @@ class Row:
             if not count or time.monotonic() - self._since < after:
                 return []
             self.keep()
+            self._outputs.replaced.let_go()
             told = self._ended[:count]
             del self._ended[:count]
             return told

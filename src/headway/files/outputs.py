@@ -23,6 +23,7 @@ from headway.disk import LEFTOVER, REAL, is_running, temporary_for, write_all
 from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
+from headway.files.replaced import Replaced
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
@@ -58,6 +59,7 @@ class Outputs:
 
         self.borrowed: dict[str, Blobs] = {}
         """Blobs of other projects, by the digest of a text that is read from them."""
+        self.replaced = Replaced()
         self._prefix = os.path.join(root, "")
         self._sound: set[str] = set()
 
@@ -247,6 +249,8 @@ class Outputs:
             if seen.kind == "file" and seen.stat.size == len(data) and self._holds(path, seen.digest, data):
                 return Placed(path, data)  # what came out the same is left as it stands
             stood = self.newcomer(path, left, data)
+            if left:
+                self.replaced.hold(full)
             return Placed(path, data, _replace(full, data, now), now, stood)
         try:
             fd = os.open(full, _NEW, 0o666)
