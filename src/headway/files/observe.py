@@ -50,6 +50,10 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         """The file had been at rest when it was hashed."""
         return max(self.stat.mtime_ns, self.stat.ctime_ns) + RACY_NS < self.at
 
+    def as_left(self) -> bool:
+        """It is of a file of its own that was written here, and its stat is the one which that left."""
+        return max(self.stat.mtime_ns, self.stat.ctime_ns) + RACY_NS + 1 == self.at
+
 
 class Seen(NamedTuple):
     """What stands at a path: nothing has an empty digest."""
