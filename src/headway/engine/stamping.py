@@ -16,7 +16,7 @@ from headway.core.fingerprint import LENGTH
 from headway.core.paths import is_glob
 from headway.core.state import Position, State
 from headway.engine.result import RunResult
-from headway.files.observe import RACY_NS, SKIPPED, manifest_of
+from headway.files.observe import AS_LEFT, RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
@@ -369,19 +369,22 @@ def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[
     Others are looked at once more, for what was read may have been read through a link.
     """
     entries = observer.entries
-    sure = {path: entry for path in files if (entry := entries.get(path)) is not None and entry.sure()}
-    read = [path for path, entry in sure.items() if not entry.as_left()]
+    found: dict[str, tuple[int, int, int, int]] = {}
+    read: list[str] = []
+    for path, digest in files.items():
+        entry = entries.get(path)
+        if entry is not None and (rest := entry.rest()) > 0 and entry.digest.startswith(digest):
+            size, mtime, ctime, inode = entry.stat
+            found[path] = (size, mtime, ctime, inode)
+            if rest != AS_LEFT:
+                read.append(path)
     folder = stamp.open_folder(observer.root)
     try:
-        now = dict(zip(read, stamp.stats_at(read, folder), strict=True))
+        for path, now in zip(read, stamp.stats_at(read, folder), strict=True):
+            if found[path] != now:
+                del found[path]
     finally:
         os.close(folder)
-    found: dict[str, tuple[int, int, int, int]] = {}
-    for path, entry in sure.items():
-        known = entry.stat
-        if entry.digest.startswith(files[path]) and now.get(path, known) == known:
-            size, mtime, ctime, inode = known
-            found[path] = (size, mtime, ctime, inode)
     return found
 
 

@@ -47,12 +47,13 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
             node = own[task.id]
             for used in uses_of(task, own):
                 users[used].append(node)
-    makers = {entry.task for entry in artifacts.values()}
+    direct = users.keys() & artifacts.keys()
+    direct = direct and direct - {entry.task for entry in artifacts.values()}
     for name, entry in artifacts.items():  # whoever uses a task uses all that it made
         found = {*users.get(entry.task, ())}
         if name in kept:
             found.update(kept[name])
-        if name in users and name not in makers:
+        if name in direct:
             found.update(users[name])
         entry.used_by = sorted(found)
     in_order = {name: artifacts[name] for name in sorted(artifacts)}
