@@ -276,6 +276,16 @@ class ArtifactGraph:
         return "\n".join(lines)
 
 
+def is_in_order(artifacts: Collection[ArtifactSpec]) -> bool:
+    """Whether no id is given twice and each requires only what stands before it: none is missing, and none circles."""
+    seen: set[str] = set()
+    for spec in artifacts:
+        if not seen.issuperset(spec.requires):
+            return False
+        seen.add(spec.id)
+    return len(seen) == len(artifacts)
+
+
 def _knots(needs: Mapping[str, list[str]]) -> list[list[str]]:
     """Strongly connected groups that hold a cycle, by Tarjan's walk without recursion."""
     index: dict[str, int] = {}
