@@ -318,7 +318,7 @@ class Session:
         making = map(state.artifacts.__getitem__, judged.stale)
         unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
         specs = chain(making, (phase for p in unknown for phase in p.phases))
-        needed = (spec for spec in specs if spec.has_recipe and spec.templates)
+        needed = (spec for spec in specs if spec.templates and spec.has_recipe)
         refuse_without_jinja(s.id for s in needed if s.id not in reasons or reasons[s.id].code not in RESTORABLE)
 
     def _refuse_unguarded(self, judged: Judged, call: Call) -> None:
@@ -338,7 +338,9 @@ class Session:
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
         state = judged.execution.state
-        if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
+        if not state.planned_at and not any(
+            spec.agent and kind_of(spec) in SPENDS for spec in state.artifacts.values()
+        ):
             return None
         stale = judged.stale
         making = [a for a in stale if state.artifacts[a].has_recipe]

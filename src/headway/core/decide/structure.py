@@ -32,10 +32,12 @@ def create(state: State | None, command: cmd.CreatePlan) -> Events | Rejection:
     bad = bad_profile(command.plan.profile) or overlong(command.plan.artifacts) or too_long(goal=command.plan.goal)
     if bad:
         return bad
+    plan = command.plan
     unique: dict[str, ArtifactSpec] = {}
-    for spec in command.plan.artifacts:
+    for spec in plan.artifacts:
         unique.setdefault(spec.id, spec)
-    plan = msgspec.structs.replace(command.plan, artifacts=tuple(unique.values()))
+    if len(unique) < len(plan.artifacts):
+        plan = msgspec.structs.replace(plan, artifacts=tuple(unique.values()))
     created: Events = [
         ev.PlanCreated(
             format=ev.FORMAT,
