@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headway.core.paths import normalise
-from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.plan import ArtifactSpec, PlanSpec, Settings
 
 _BLANKS = b" \t\r\n"
 
@@ -62,7 +62,7 @@ def _read_others(given: Mapping[str, msgspec.Raw]) -> PlanSpec | None:
         head = msgspec.json.decode(text, type=_Head)
     except msgspec.DecodeError:
         return _read_settings(text.decode())
-    return PlanSpec(goal=head.goal, id=head.id)
+    return PlanSpec(goal=head.goal, id=head.id, settings=Settings())  # written down, as by those who read with care
 
 
 def _read_settings(text: str) -> PlanSpec | None:
