@@ -72,9 +72,9 @@ class Judge:
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
         self.left = Left(self)
-        self.files = Sources(
-            root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
-        )
+        made = [path for spec in state.artifacts.values() for path in spec.produces]
+        made += [path for spec in state.artifacts.values() if spec.modifies for path in spec.modifies]
+        self.files = Sources(root, self.observer, made)
         self.templates = Templates(root, self.files)
         self._formerly = formerly
         self.functions = functions or {}

@@ -20,13 +20,12 @@ from headway.core.lifecycle import files_of, unfinished
 from headway.core.pipelines import strangers, without_units
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
+from headway.engine import neighbours, prompts, scheduler_lock, stamping
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age, warn_of_order
 from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
 from headway.engine.functions import Function, loader
-from headway.engine.gc import tidy
 from headway.engine.growth import Growth, foresee
 from headway.engine.imports import UNGUARDED
 from headway.engine.judge import Judge
@@ -413,6 +412,8 @@ class Session:
             kept = set(result.kept)
             result.code_unknown = [a for a in judged.out_of_sight if a in kept]
             if failed and writer.state is not None:
+                from headway.engine import lessons  # what failed before and has not now
+
                 learned = list(lessons.lessons(folder, failed, writer.state))
                 writer.execute_all(learned, by=lessons.BY, wait=False)
             writer.sync()
@@ -423,6 +424,8 @@ class Session:
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.left:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
+            from headway.engine.gc import tidy
+
             with suppress(HeadwayError, OSError):  # a convenience: others at work, damage or a full disk put it off
                 tidy(self.store)
         return result
