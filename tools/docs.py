@@ -23,7 +23,7 @@ import headway
 from headway import errors
 from headway.core import events, plan, state
 from headway.core.lifecycle import ARTIFACT_ROWS, PLAN_ROWS, Row
-from headway.files.planfile import plan_schema
+from headway.files.plan_keys import plan_schema
 from headway.surfaces.cli.exit import CODES
 from headway.surfaces.cli.main import VERBS, load_verb, overview, parser_of
 

@@ -41,6 +41,7 @@ from headway.given import (
     encodable,
     is_plain,
     paths_of,
+    plain_artifact,
     retry_of,
     roles_of,
     said_of,
@@ -148,34 +149,31 @@ class Plan:
         """Add an artifact; its id."""
         if id in self._artifacts and not is_typed_again(self._functions.get(id), make):
             raise UsageError(f"Artifact {id} is there already", hint=ANOTHER.format("id"), code="plan.duplicate")
-        given: dict[str, Any] = {"id": id}  # and what is said of it: there may be many, and most say little
-        if run != "":
-            given["run"] = run
         function = make if callable(make) else None
-        if args:
-            given["args"] = encodable(id, args)
+        reference: Any = make
         if function is not None and args:
-            given["make"] = self._reference(function, odd=not is_plain(dict(args)))
+            reference = self._reference(function, odd=not is_plain(dict(args)))
             function = with_values(function, dict(args))
         elif function is not None:
-            given["make"] = self._references.get((function, False)) or self._reference(function)
-        elif make != "":
-            given["make"] = make
-        if requires != ():
-            given["requires"] = (requires,) if isinstance(requires, str) else tuple(sorted(set(requires)))
-        if produces != ():
-            given["produces"] = (normalise(produces),) if isinstance(produces, str) else paths_of(produces)
-        if modifies != ():
-            given["modifies"] = paths_of(modifies)
-        if sources != ():
-            given["sources"] = paths_of(sources)
-        if templates is not None:
-            given["templates"] = roles_of(templates)
-        if retry is not None:
-            given["retry"] = retry_of(retry)
-        if keys:
-            given |= said_of("artifact", id, keys)
-        self._artifacts[id] = converted("artifact", id, given, ArtifactSpec)
+            reference = self._references.get((function, False)) or self._reference(function)
+        says_more = keys or args or run != "" or modifies != () or templates is not None or retry is not None
+        spec = None if says_more else plain_artifact(id, reference, requires, produces, sources)
+        if spec is None:
+            given = {
+                "id": id,
+                "run": run,
+                "make": reference,
+                "args": encodable(id, args) if args else {},
+                "requires": (requires,) if isinstance(requires, str) else tuple(sorted(set(requires))),
+                "produces": paths_of(produces),
+                "modifies": paths_of(modifies),
+                "sources": paths_of(sources),
+                "templates": roles_of(templates),
+                "retry": retry_of(retry),
+                **(said_of("artifact", id, keys) if keys else {}),
+            }
+            spec = converted("artifact", id, given, ArtifactSpec)
+        self._artifacts[id] = spec
         if function is not None:
             self._functions[id] = function
         return id

@@ -29,6 +29,10 @@ STRANGE: Mapping[str, frozenset[str]] = {
 """Names of what is no key there: what units expand to has them, or the other of the two."""
 
 
+_TEXTS = frozenset({str})
+_LISTED = frozenset({list, tuple})
+
+
 def roles_of(given: Templates) -> dict[str, str]:
     """Templates by what they are for; one alone is that of the phase."""
     if isinstance(given, (str, os.PathLike)):
@@ -114,6 +118,25 @@ def with_values(function: Callable[..., Any], args: dict[str, Any]) -> Callable[
 
     vars(call)["given"] = odd
     return call
+
+
+def plain_artifact(id: str, make: str, requires: Any, produces: Any, sources: Any) -> ArtifactSpec | None:
+    """An artifact that says what most say, in texts and lists of them; None if it has to be looked at more closely."""
+    if type(id) is not str or type(make) is not str or not _are_texts(requires):
+        return None
+    if not (type(produces) is str or _are_texts(produces)) or not _are_texts(sources):
+        return None
+    return ArtifactSpec(
+        id=id,
+        make=make,
+        requires=tuple(sorted(set(requires))) if requires else (),
+        produces=(normalise(produces),) if type(produces) is str else tuple(map(normalise, produces)),
+        sources=tuple(map(normalise, sources)) if sources else (),
+    )
+
+
+def _are_texts(given: Any) -> bool:
+    return type(given) in _LISTED and (not given or _TEXTS.issuperset(map(type, given)))
 
 
 def paths_of(given: Paths) -> tuple[str, ...]:

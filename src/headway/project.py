@@ -254,14 +254,14 @@ class Project:
         have no problem. `drop`: it leaves out no completed work but this. Without `show`, plan.json and its like are
         left to what follows at once: a run.
         """
-        folder, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
+        folder, existing, command, blob = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
             return Saved(cast("SavedExecution", existing), "unchanged", [], list(problems))
         if isinstance(command, CreatePlan):
             command = msgspec.structs.replace(command, project_id=self.identify(), sound=checked)
         elif drop is not None:
             command = msgspec.structs.replace(command, drop=tuple(drop))
-        self.blobs.put(msgspec.json.encode(command.plan))
+        self.blobs.put_all((), blob)
         with folder.writing(show=show) as writer:
             self._release_over(folder, writer)
             records = writer.execute(command, by=self.by)
@@ -280,7 +280,7 @@ class Project:
         fresh: bool = False,
     ) -> SavedExecution:
         """The plan as it would be if the proposal were taken in now. Writes nothing."""
-        _, existing, command = self._proposed(plan, name, source, problems, plan_id, take, fresh)
+        _, existing, command, _ = self._proposed(plan, name, source, problems, plan_id, take, fresh)
         if command is None:
             return cast("SavedExecution", existing)
         events = decide(existing.state if existing else None, command)
@@ -299,13 +299,17 @@ class Project:
         plan_id: str | None,
         take: str,
         fresh: bool,
-    ) -> tuple[PlanFolder, SavedExecution | None, CreatePlan | TakeProposal | None]:
-        """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing."""
+    ) -> tuple[PlanFolder, SavedExecution | None, CreatePlan | TakeProposal | None, dict[str, bytes]]:
+        """The command that a proposal asks for, allowed by the plan as it is; None where it asks for nothing.
+
+        And the bytes of the proposal, by their name.
+        """
         chosen = self._chooser.id_of(plan, plan_id, name, problems)
         plan = storable(in_full(plan, chosen, self.store))
         folder = self.store.folder(chosen)
         existing = self._without_dead(folder, folder.load())
-        blob = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
+        data = msgspec.json.encode(plan)
+        blob = hashlib.sha256(data).hexdigest()
         lost = lost_problems(plan, problems, self.check)
         proposal = Proposal(
             path=name,
@@ -316,7 +320,7 @@ class Project:
         )
         before = existing.state.proposal if existing else None
         if before and not fresh and msgspec.structs.replace(before, source=source) == proposal:
-            return folder, existing, None
+            return folder, existing, None, {}
         command: CreatePlan | TakeProposal
         if existing is None:
             command = CreatePlan(plan_id=chosen, project_id="", plan=plan, proposal=proposal)
@@ -325,7 +329,7 @@ class Project:
             base = existing.proposal if fresh else base_of(existing, plan, take, self.blobs)
             command = TakeProposal(base=base, plan=plan, proposal=proposal, take=take)
             _refuse(existing.state, command)
-        return folder, existing, command
+        return folder, existing, command, {blob: data}
 
     def change(self, plan_id: str, change: ChangePlan, profile: Profile | None = None) -> SavedExecution:
         """Change a plan's structure, and its profile if one is given; both are allowed before either is written."""

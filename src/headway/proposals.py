@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,7 +31,7 @@ def storable(plan: PlanSpec) -> PlanSpec:
 def in_full(plan: PlanSpec, plan_id: str, store: PlanStore) -> PlanSpec:
     """The plan with each plain name of another plan's artifact in full: so it is recorded, whatever comes later."""
     own = {spec.id for spec in plan.artifacts}
-    if all(own.issuperset(spec.requires) for spec in plan.artifacts):
+    if own.issuperset(chain.from_iterable(map(attrgetter("requires"), plan.artifacts))):
         return plan
     from headway.engine.elsewhere import resolved
 

@@ -18,15 +18,13 @@ from headway.core.events import ArtifactCompleted, ArtifactReleased, ArtifactRem
 from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
 from headway.core.state import Completion, Failure, State
-from headway.engine import lessons, prompts
+from headway.engine import prompts
 from headway.engine.asking import Question, clock
-from headway.engine.gc import free_space, left_files, sweep
 from headway.engine.judge import Judge
 from headway.engine.judged import Judged
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Session
 from headway.engine.stamping import PLAN_FILES
-from headway.engine.status import first_cause, named_reasons, nobody_gone, status_document, why_document
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
 from headway.holding import gone
@@ -265,6 +263,8 @@ class Work:
 
         What runs learned about artifacts that are not to be made is left out; what people wrote down is not.
         """
+        from headway.engine import lessons
+
         others = {
             f"{state.plan_id}:{known.artifact}, {known.by}, {known.at[:10]}"
             for known in state.learnings
@@ -289,6 +289,8 @@ class Work:
 
     def status(self, meant: Meant, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Where a plan stands."""
+        from headway.engine.status import nobody_gone, status_document  # for those who look, as the next
+
         return status_document(self.judge(meant, at=at, take=take), gone if at is None else nobody_gone)
 
     def why(self, meant: Meant, word: str, *, at: int | None = None, take: str = "") -> dict[str, Any]:
@@ -296,6 +298,8 @@ class Work:
 
         Of several, as of a unit, all are `named`, and the rest is about the first of them that is stale for its own.
         """
+        from headway.engine.status import first_cause, named_reasons, nobody_gone, why_document
+
         judged = self.judge(meant, at=at, take=take)
         named = self.session.resolve(judged.execution.state, [word])
         artifact_id = first_cause(judged.reasons, named)
@@ -347,12 +351,16 @@ class Work:
 
     def free_space(self, *, keep_days: float, dry_run: bool = False) -> Freed:
         """Free the space of blobs that nothing needs any more, and of files that killed processes left half-written."""
+        from headway.engine.gc import free_space, sweep
+
         if not dry_run:
             sweep(self.project.store, self.project.root, self.project.home)
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
     def left_files(self, plan_id: str = "") -> list[str]:
         """Files that no plan makes any more and that are as this plan, or any, made them."""
+        from headway.engine.gc import left_files
+
         found = left_files(self.project.store, self.project.root)
         return sorted(path for path, plan in found.items() if plan_id in ("", plan))
 

@@ -395,6 +395,20 @@ def test_a_recipe_that_writes_into_anothers_folder_leaves_no_stamp(project: Path
     assert "tree was edited since it was made" in run()
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_what_headway_wrote_and_a_recipe_then_changed_is_seen(project: Path, first: bool) -> None:
+    """Such a file is named as it was left, in this run or an earlier one, without another look at it."""
+    more = "  meddler:\n    requires: [function]\n    produces: out/meddler.txt\n"
+    more += "    run: sleep 0.1; echo else > out/function.txt; echo done > {output}\n"
+    (project / "headway.yaml").write_text(PLAN + more)
+    if first:
+        (project / "helper.py").write_text("def word():\n    return 'other'\n")
+    assert ("2 made, 3 kept" if first else "1 made, 4 kept") in run()
+    assert stamped() is None
+    assert "function was edited since it was made" in run()
+    assert (project / "out/function.txt").read_text() == "else\n"
+
+
 def test_a_state_that_is_only_read_is_seen_to_change(project: Path) -> None:
     """No artifact leaves it, so nobody but its readers can tell."""
     (project / "state.json").write_text("1")

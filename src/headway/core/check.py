@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headway.core import paths, placeholders
-from headway.core.graph import ArtifactGraph
+from headway.core.graph import ArtifactGraph, is_in_order
 from headway.core.ids import artifact_id_problem, name_elsewhere, plan_id_problem
 from headway.core.nearest import Nearest
 from headway.core.pipelines import named_phase
@@ -93,20 +93,42 @@ RANGES: Mapping[str, Range] = {
 }
 
 
-def check_plan(plan: PlanSpec) -> list[Problem]:
-    """Every problem of a plan; none means that it can be run."""
+def check_plan(plan: PlanSpec, *, in_order: bool | None = None) -> list[Problem]:
+    """Every problem of a plan; none means that it can be run.
+
+    `in_order`: whether its artifacts are, if that is known. All are looked at together first, and one by one only where
+    that shows something.
+    """
     specs: dict[str, ArtifactSpec] = {}
-    for spec in plan.artifacts:
+    artifacts = plan.artifacts
+    for spec in artifacts:
         specs.setdefault(spec.id, spec)
-    found = [*_check_head(plan), *_check_ids(plan.artifacts)]
-    found += _check_requirements(plan, specs)
-    found += _check_cycles(specs)
-    found += _check_paths(plan.artifacts)
-    found += _check_producers(specs.values())
-    found += _check_artifacts(plan.artifacts, plan.settings.vars)
+    found = list(_check_head(plan))
+    if len(specs) < len(artifacts) or not paths.are_plain(specs):
+        found += _check_ids(artifacts)
+    if not (is_in_order(artifacts) if in_order is None else in_order):
+        found += _check_requirements(plan, specs)
+        found += _check_cycles(specs)
+    if not _have_plain_paths(artifacts):
+        found += _check_paths(artifacts)
+        found += _check_producers(specs.values())
+    found += _check_artifacts(artifacts, plan.settings.vars)
     if plan.settings.pipelines:
         found += _check_pipelines(plan, specs)
     return found
+
+
+def _have_plain_paths(artifacts: Collection[ArtifactSpec]) -> bool:
+    """Whether what they read and write is spelled as usual, and every path is written by one of them alone."""
+    produced = [path for spec in artifacts for path in spec.produces]
+    sources = [path for spec in artifacts for path in spec.sources]
+    if any(spec.modifies for spec in artifacts) or not (
+        paths.are_plain(produced) and paths.are_plain(sources, signs=b"*?[]")
+    ):
+        return False
+    outputs = set(produced)
+    folders = {path.rpartition("/")[0] for path in produced}
+    return len(outputs) == len(produced) and all(map(outputs.isdisjoint, map(_with_parents, folders)))
 
 
 def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
@@ -292,6 +314,10 @@ def _check_modified(artifacts: Iterable[ArtifactSpec], owners: Mapping[str, _Out
                 yield _problem(
                     "plan.output", spec, message, "modifies", path, f"a folder is one output: modifies {taken}"
                 )
+
+
+def _with_parents(folder: str) -> list[str]:
+    return [*paths.parents(folder), folder]
 
 
 def _owners_above(path: str, owners: Mapping[str, _Output]) -> list[_Output]:

@@ -167,7 +167,8 @@ class ArtifactGraph:
 
     def waves(self) -> list[list[str]]:
         """As `execution_waves`, leaving out whatever is on or behind a cycle: for drafts."""
-        depth = self.depths()
+        depth = self._in_one_pass() if self._depths is None else self._depths  # their order is of no interest here
+        depth = self.depths() if depth is None else depth
         waves: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
         for artifact_id in self._artifacts:
             if (place := depth.get(artifact_id)) is not None:
@@ -274,6 +275,16 @@ class ArtifactGraph:
         for spec in self._artifacts.values():
             lines += [f"    {number[r]} --> {number[spec.id]}" for r in spec.requires if r in number]
         return "\n".join(lines)
+
+
+def is_in_order(artifacts: Collection[ArtifactSpec]) -> bool:
+    """Whether no id is given twice and each requires only what stands before it: none is missing, and none circles."""
+    seen: set[str] = set()
+    for spec in artifacts:
+        if not seen.issuperset(spec.requires):
+            return False
+        seen.add(spec.id)
+    return len(seen) == len(artifacts)
 
 
 def _knots(needs: Mapping[str, list[str]]) -> list[list[str]]:

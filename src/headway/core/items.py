@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any, NamedTuple
 
-_STEP = re.compile(r"\.?([A-Za-z_][\w-]*)|\[(\*|\d{1,9})\]")
+_STEP = r"\.?([A-Za-z_][\w-]*)|\[(\*|\d{1,9})\]"  # compiled when a pipeline names items
 
 
 class Match(NamedTuple):
@@ -23,9 +23,9 @@ class PathError(ValueError):
 def steps(path: str) -> list[str]:
     """The steps of a path: names, `*`, or numbers in brackets."""
     found: list[str] = []
-    position = 0
+    position, step = 0, re.compile(_STEP)
     while position < len(path):
-        match = _STEP.match(path, position)
+        match = step.match(path, position)
         if match is None or (position == 0 and path.startswith(".")):
             raise PathError(f"{path!r} is not a path such as scenes[*].id")
         found.append(match[1] if match[1] is not None else f"[{match[2]}]")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 PATH_BYTES = 1024
 PART_BYTES = 255
@@ -16,6 +16,10 @@ PROTECTED = (".headway", ".git")
 _UNPRINTABLE = "[\x00-\x1f\x7f\ud800-\udfff]"  # compiled when a path is not plain
 PLAIN = re.compile(r"[a-zA-Z0-9_][\w.-]{,99}(/[a-zA-Z0-9_][\w.-]{,99}){,8}/?", re.ASCII)
 """What most paths look like: about them there is nothing to ask."""
+
+_PLAIN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./"
+_PLAIN_LENGTH = 200
+_NOT_PLAIN = ("\n\n", "\n.", "\n-", "\n/", "/.", "/-", "//", "/\n")
 
 _GLOB = re.compile(r"[*?]|\[[^\]/]+\]")
 
@@ -36,6 +40,17 @@ def normalise(path: str) -> str:
     start = "/" if path.startswith("/") else ""
     end = "/" if is_folder(path) and parts else ""
     return start + "/".join(parts) + end or "./"
+
+
+def are_plain(names: Collection[str], *, signs: bytes = b"") -> bool:
+    """Whether all of these are spelled as most paths and ids are, or with these signs: there is nothing to ask.
+
+    They are looked at together, at a fraction of the cost; none of them is a folder by its spelling.
+    """
+    text = "\n".join(("", *names, ""))
+    if not text.isascii() or len(text.encode().translate(None, _PLAIN_BYTES + signs)) != len(names) + 1:
+        return False
+    return max(map(len, names), default=0) <= _PLAIN_LENGTH and not any(odd in text for odd in _NOT_PLAIN)
 
 
 def is_folder(path: str) -> bool:

@@ -76,12 +76,13 @@ def warn_of_order(graph: ArtifactGraph, making: Collection[str], in_turn: Contai
     """That something reads by its path, or by a pattern, what is about to be made, and does not wait for it. `in_turn`:
     paths that are changed in place, whose readers have their turn."""
     readers: dict[str, list[str]] = {}
-    for a, spec in graph.artifacts.items():
+    artifacts = graph.artifacts
+    for a, spec in artifacts.items():
         for source in spec.sources:
             readers.setdefault(source.rstrip("/"), []).append(a)
     if not readers:
         return ""
-    makers = {path: a for a in making for path in graph[a].produces if path not in in_turn}
+    makers = {path: a for a in making for path in artifacts[a].produces if path not in in_turn}
     readings = ((reader, path, makers[path]) for reader, path in _readings(readers, makers))
     apart = ((r, path, maker) for r, path, maker in readings if maker != r and maker not in graph[r].requires)
     for reader, path, maker in islice(apart, FEW):
@@ -97,9 +98,11 @@ def _readings(readers: Mapping[str, list[str]], made: Collection[str]) -> Iterat
     """Who reads which of these paths: those that are named, then files that patterns would find, as far as it takes no
     long search."""
     for path in made:
-        yield from ((reader, path) for reader in readers.get(path.rstrip("/"), ()))
-    files = sorted(path for path in made if not path.endswith("/"))
-    likely = ((pattern, path) for pattern in readers if is_glob(pattern) for path in beginning_as(pattern, files))
+        for reader in readers.get(path.rstrip("/"), ()):
+            yield reader, path
+    patterns = [pattern for pattern in readers if is_glob(pattern)]
+    files = sorted(path for path in made if not path.endswith("/")) if patterns else []
+    likely = ((pattern, path) for pattern in patterns for path in beginning_as(pattern, files))
     for pattern, path in islice(likely, SEARCHED):
         if would_find(pattern, path):
             yield from ((reader, path) for reader in readers[pattern])

@@ -17,7 +17,7 @@ import msgspec
 
 from headway.core.check import Problem, check_plan
 from headway.core.fingerprint import NOTHING
-from headway.core.graph import ArtifactGraph
+from headway.core.graph import ArtifactGraph, is_in_order
 from headway.core.ids import as_word, name_elsewhere, place_name
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, State
@@ -325,6 +325,8 @@ def _several(plans: list[str]) -> str:
 
 def check_beside_others(plan: PlanSpec, plan_id: str, store: PlanStore) -> list[Problem]:
     """Every problem of a plan, those with other plans included."""
+    if is_in_order(plan.artifacts) and not plan.settings.pipelines:
+        return check_plan(plan, in_order=True)  # which asks nothing of others
     full, ambiguous = resolved(plan, plan_id, store)
     doubtful = {(p.artifact, p.value) for p in ambiguous}
     found = [p for p in check_plan(full) if p.code != "plan.missing" or (p.artifact, p.value) not in doubtful]

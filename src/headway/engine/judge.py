@@ -72,9 +72,9 @@ class Judge:
         self.displaced: set[str] = set()
         self.aside: dict[str, Reason] = {}
         self.left = Left(self)
-        self.files = Sources(
-            root, self.observer, [p for s in state.artifacts.values() for p in (*s.produces, *s.modifies)]
-        )
+        made = [path for spec in state.artifacts.values() for path in spec.produces]
+        made += [path for spec in state.artifacts.values() if spec.modifies for path in spec.modifies]
+        self.files = Sources(root, self.observer, made)
         self.templates = Templates(root, self.files)
         self._formerly = formerly
         self.functions = functions or {}
@@ -92,7 +92,7 @@ class Judge:
     def follow(self, state: State) -> None:
         """From here on this is the plan's state: equal to the one that was judged, or what became of it."""
         self.state = state
-        if state.artifacts != self.graph.artifacts:
+        if state.artifacts is not self.graph.artifacts and state.artifacts != self.graph.artifacts:
             self.graph = ArtifactGraph.over(state.artifacts)
 
     def look_again(self, state: State) -> None:
@@ -137,6 +137,9 @@ class Judge:
         """The reason of every artifact, in dependency order; with `just`, of these and of what they build on."""
         self.order = self.order_of(just) if just else list(self.shared.order())
         untouched = self._untouched()
+        if len(untouched) == len(self.order) and not self.now:
+            self.reasons.update(dict.fromkeys(self.order, UNTOUCHED))
+            return self.reasons
         for artifact_id in self.order:
             if artifact_id in untouched:
                 self.now.pop(artifact_id, None)
@@ -155,21 +158,12 @@ class Judge:
         known = set().union(*told)
         if len(known) >= len(state.artifacts):
             return set()
-        bare: dict[str, bool] = {}
-        found = set[str]()
-        for artifact_id in self.order:
-            if artifact_id in known:
-                continue
-            for path in state.artifacts[artifact_id].produces:
-                folder = path.rstrip("/").rpartition("/")[0]
-                is_bare = bare.get(folder)
-                if is_bare is None:
-                    is_bare = bare[folder] = self.observer.is_bare(folder)
-                if not is_bare:
-                    break
-            else:
-                found.add(artifact_id)
-        return found
+        specs = [state.artifacts[a] for a in self.order if a not in known]
+        folders = {path.rstrip("/").rpartition("/")[0] for spec in specs for path in spec.produces}
+        taken = {folder for folder in folders if not self.observer.is_bare(folder)}
+        if not taken:
+            return {spec.id for spec in specs}
+        return {s.id for s in specs if taken.isdisjoint(p.rstrip("/").rpartition("/")[0] for p in s.produces)}
 
     def behind(self, concerned: Collection[str]) -> set[str]:
         """Only these, and what builds on them, is going to be judged: every path that this looks at.

@@ -60,15 +60,17 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
     outputs = [o for a in arrived for o in judge.recorded(a) if o.path and o.path not in chains]
     if not outputs:
         return {}
-    made = sorted(output.path.rstrip("/") for output in outputs)
-    touched = {*made, *(folder for path in made for folder in parents(path))}
+    made = sorted([output.path.rstrip("/") for output in outputs])
+    folders = {path.rpartition("/")[0] for path in made}  # few, however many files are in them
+    touched = {*made, *folders, *[folder for path in folders for folder in parents(path)]} - {""}
     trees = {output.path.rstrip("/") for output in outputs if output.kind == "tree"}
     files.forget_matches()
     found: dict[str, str] = {}
-    for artifact_id in selected:
-        spec, done = state.artifacts.get(artifact_id), state.completed.get(artifact_id)
+    readers = [a for a in selected if (spec := state.artifacts.get(a)) is not None and spec.sources]
+    for artifact_id in readers:
+        spec, done = state.artifacts[artifact_id], state.completed.get(artifact_id)
         reason = judge.reasons.get(artifact_id)  # of what came into the plan meanwhile there is none
-        if spec is None or not spec.sources or done is None or reason is None or not reason.fresh:
+        if done is None or reason is None or not reason.fresh:
             continue
         read = done.fp.sources
         perhaps = [path for path in read if path in touched or _is_inside(path, trees)]

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+Line = tuple[str, Iterable[str], Iterable[str]]
+"""An artifact, what it needs of others, and whom it only lets go first."""
 
 
 class Queue:
     """Some artifacts, and what each of them needs of the others.
 
     An artifact is ready when all that it needs is settled. What needs something that was given up is given up with it.
-    `courtesy` are others that it only lets go first: it does not mind how they end.
+    Of those that it only lets go first, it does not mind how they end. `lines` tells both, in the order of the members.
     """
 
-    def __init__(
-        self,
-        members: Collection[str],
-        *,
-        needs: Callable[[str], Iterable[str]],
-        courtesy: Callable[[str], Iterable[str]],
-    ) -> None:
-        self._needs = needs
-        self._courtesy = courtesy
+    def __init__(self, members: Collection[str], lines: Callable[[Collection[str]], Iterator[Line]]) -> None:
+        self._lines = lines
         self._followers: dict[str, list[str]] = defaultdict(list)
         self._patient: dict[str, list[str]] = defaultdict(list)
         self._waiting: dict[str, int] = {}
@@ -33,15 +29,20 @@ class Queue:
 
     def add(self, members: Collection[str]) -> None:
         """More artifacts: what they need of those that are there already and not settled, they wait for."""
-        there, followers, patient = self._waiting, self._followers, self._patient
+        there, ended, followers = self._waiting, self._ended, self._followers
         there.update(dict.fromkeys(members, 0))
-        for artifact_id in members:
-            needs, courtesy = self._needs(artifact_id), self._courtesy(artifact_id)
-            there[artifact_id] = self._line_up(artifact_id, needs, followers)
+        for artifact_id, needs, courtesy in self._lines(members):
+            count = 0
+            for other in needs:  # twice if it is named twice: then it lets go twice, too
+                if other in there and other not in ended:
+                    followers[other].append(artifact_id)
+                    count += 1
             if courtesy:
                 hard = set(needs)
-                there[artifact_id] += self._line_up(artifact_id, [r for r in courtesy if r not in hard], patient)
-        self._ready.extend(a for a in members if there[a] == 0 and a not in self._taken)
+                count += self._line_up(artifact_id, [r for r in courtesy if r not in hard], self._patient)
+            there[artifact_id] = count
+            if not count and artifact_id not in self._taken:
+                self._ready.append(artifact_id)
 
     def line_up_anew(self) -> None:
         """What is needed, and by whom, has changed: all that is open waits for what it needs now, and nothing else."""
@@ -62,7 +63,8 @@ class Queue:
         """What it needs has changed: whatever of that is open and new to it, it waits for, too."""
         if artifact_id not in self:
             return
-        for required in dict.fromkeys(self._needs(artifact_id)):
+        ((_, needs, _),) = self._lines((artifact_id,))
+        for required in dict.fromkeys(needs):
             if required in self and artifact_id not in self._followers.get(required, ()):
                 self._followers[required].append(artifact_id)
                 self._waiting[artifact_id] += 1

@@ -20,13 +20,12 @@ from headway.core.lifecycle import files_of, unfinished
 from headway.core.pipelines import strangers, without_units
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Output, Position, State
-from headway.engine import lessons, neighbours, prompts, scheduler_lock, stamping
+from headway.engine import neighbours, prompts, scheduler_lock, stamping
 from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age, warn_of_order
 from headway.engine.elsewhere import Elsewhere, check_beside_others
 from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
 from headway.engine.functions import Function, loader
-from headway.engine.gc import tidy
 from headway.engine.growth import Growth, foresee
 from headway.engine.imports import UNGUARDED
 from headway.engine.judge import Judge
@@ -318,7 +317,7 @@ class Session:
         making = map(state.artifacts.__getitem__, judged.stale)
         unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
         specs = chain(making, (phase for p in unknown for phase in p.phases))
-        needed = (spec for spec in specs if spec.has_recipe and spec.templates)
+        needed = (spec for spec in specs if spec.templates and spec.has_recipe)
         refuse_without_jinja(s.id for s in needed if s.id not in reasons or reasons[s.id].code not in RESTORABLE)
 
     def _refuse_unguarded(self, judged: Judged, call: Call) -> None:
@@ -338,7 +337,9 @@ class Session:
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
         state = judged.execution.state
-        if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
+        if not state.planned_at and not any(
+            spec.agent and kind_of(spec) in SPENDS for spec in state.artifacts.values()
+        ):
             return None
         stale = judged.stale
         making = [a for a in stale if state.artifacts[a].has_recipe]
@@ -411,6 +412,8 @@ class Session:
             kept = set(result.kept)
             result.code_unknown = [a for a in judged.out_of_sight if a in kept]
             if failed and writer.state is not None:
+                from headway.engine import lessons  # what failed before and has not now
+
                 learned = list(lessons.lessons(folder, failed, writer.state))
                 writer.execute_all(learned, by=lessons.BY, wait=False)
             writer.sync()
@@ -421,6 +424,8 @@ class Session:
         if result.ok and judged.selected == set(state.artifacts) and not result.beyond and not judge.left:
             self._leave_stamp(folder, judge, position)
         if self.store.blobs.crowded:
+            from headway.engine.gc import tidy
+
             with suppress(HeadwayError, OSError):  # a convenience: others at work, damage or a full disk put it off
                 tidy(self.store)
         return result

@@ -50,11 +50,11 @@ class Moment:
 class Sources:
     """The sources of one plan's artifacts."""
 
-    def __init__(self, root: str, observer: Observer, made: Iterable[str]) -> None:
+    def __init__(self, root: str, observer: Observer, made: Collection[str]) -> None:
         self._root = root
         self._observer = observer
-        self._made = {path.rstrip("/") for path in made}
-        self._folders = tuple(path for path in made if path.endswith("/"))
+        self._folders = tuple([path for path in made if path[-1:] == "/"])
+        self._made = {path.rstrip("/") for path in made} if self._folders else set(made)
         self._digests: dict[str, str] = {}
         self._matches: dict[str, list[str]] = {}
         self.forgotten = 0

@@ -16,7 +16,7 @@ from headway.core.fingerprint import LENGTH
 from headway.core.paths import is_glob
 from headway.core.state import Position, State
 from headway.engine.result import RunResult
-from headway.files.observe import RACY_NS, SKIPPED, manifest_of
+from headway.files.observe import AS_LEFT, RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
@@ -288,12 +288,12 @@ def _files(parts: Iterable[Part]) -> dict[str, str] | None:
         made_from, artifacts, chains = judge.now, judge.state.artifacts, judge.shared.chains
         for artifact_id, outputs in part.left.items():
             for output in outputs:
-                path = output.path
+                path, digest = output.path, output.digest
                 if path and (path not in chains or judge.shared.is_last(artifact_id, path)):
                     path = path.rstrip("/")
-                    if found.get(path, output.digest)[:LENGTH] != output.digest[:LENGTH]:
+                    if path in found and found[path][:LENGTH] != digest[:LENGTH]:
                         return None
-                    found[path] = output.digest
+                    found[path] = digest
             now, spec = made_from.get(artifact_id), artifacts.get(artifact_id)
             if now is not None and now.sources:
                 for path, digest in now.sources.items():
@@ -363,19 +363,29 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
 
 
 def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[int, int, int, int]]:
-    """The stats of those files that nothing casts doubt on, as most are; the others have to be looked at."""
+    """The stats of those files that nothing casts doubt on, as most are; the others have to be looked at.
+
+    What Headway wrote itself is named as it left it: should it be something else by now, the stamp does not hold.
+    Others are looked at once more, for what was read may have been read through a link.
+    """
     entries = observer.entries
-    known = {path: entry.stat for path in files if (entry := entries.get(path)) is not None and entry.sure()}
+    found: dict[str, tuple[int, int, int, int]] = {}
+    read: list[str] = []
+    for path, digest in files.items():
+        entry = entries.get(path)
+        if entry is not None and (rest := entry.rest()) > 0 and entry.digest.startswith(digest):
+            size, mtime, ctime, inode = entry.stat
+            found[path] = (size, mtime, ctime, inode)
+            if rest != AS_LEFT:
+                read.append(path)
     folder = stamp.open_folder(observer.root)
     try:
-        now = stamp.stats_at(known, folder)
+        for path, now in zip(read, stamp.stats_at(read, folder), strict=True):
+            if found[path] != now:
+                del found[path]
     finally:
         os.close(folder)
-    return {
-        path: stat
-        for (path, was), stat in zip(known.items(), now, strict=True)
-        if stat is not None and stat == was and entries[path].digest.startswith(files[path])
-    }
+    return found
 
 
 def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:

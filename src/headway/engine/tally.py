@@ -5,7 +5,7 @@ Each of these ends an artifact's turn: its dependents may go on, or are given up
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from headway.core.freshness import FRESH, Reason
@@ -13,7 +13,7 @@ from headway.core.gates import missing
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED
 from headway.engine.judge import Judge
-from headway.engine.queue import Queue
+from headway.engine.queue import Line, Queue
 from headway.engine.recording import Recorder
 from headway.engine.result import Reporter, RunResult
 
@@ -30,7 +30,7 @@ class Tally:
         self.result = result
         self.selected = selected
         self.todo: dict[str, Reason] = {}
-        self.queue = Queue((), needs=tuple, courtesy=tuple)
+        self.queue = Queue((), self._lines)
         self.judged = dict(judge.state.artifacts)
         """The plan's artifacts as they were when they were judged."""
         self.words: set[str] = set()
@@ -41,11 +41,13 @@ class Tally:
     def begin(self) -> None:
         """What is to be done, and what waits for what."""
         reasons, artifacts, result = self._judge.reasons, self._record.state.artifacts, self.result
-        chosen = [a for a in reasons if a in self.selected]
-        self.todo = {a: reasons[a] for a in chosen if not reasons[a].fresh}
+        selected = self.selected
+        chosen = {a: reason for a, reason in reasons.items() if a in selected}
+        self.todo = {a: reason for a, reason in chosen.items() if reason.code != "fresh"}
         result.reasons = dict(self.todo)
-        result.kept = [a for a in chosen if a not in self.todo and not artifacts[a].gathers]
-        self.queue = Queue(self._affected(chosen), needs=self._waits_for, courtesy=self._lets_go_first)
+        if len(self.todo) < len(chosen):
+            result.kept = [a for a in chosen if a not in self.todo and not artifacts[a].gathers]
+        self.queue = Queue(self._affected(chosen), self._lines)
 
     def _affected(self, chosen: Collection[str]) -> Collection[str]:
         """What is to be done and what builds on it, of what was chosen, in dependency order."""
@@ -70,14 +72,17 @@ class Tally:
             return (*spec.requires, *spec.after)
         return (*spec.requires, *shared.after(artifact_id)) if shared.chains else spec.requires
 
-    def _waits_for(self, artifact_id: str) -> Iterable[str]:
-        spec, shared = self._record.state.artifacts[artifact_id], self._judge.shared
-        if spec.after or shared.chains:
-            return (*spec.requires, *shared.after(artifact_id), *spec.after)
-        return spec.requires
-
-    def _lets_go_first(self, artifact_id: str) -> Iterable[str]:
-        return self._judge.shared.courtesy(artifact_id)  # which is another one once the plan has grown
+    def _lines(self, members: Collection[str]) -> Iterator[Line]:
+        """What each of these waits for, and whom it lets go first, by the plan as it has grown so far."""
+        artifacts, shared = self._record.state.artifacts, self._judge.shared
+        if not shared.ordered:
+            for artifact_id in members:
+                yield artifact_id, artifacts[artifact_id].requires, ()
+            return
+        for artifact_id in members:
+            spec = artifacts[artifact_id]
+            needs = (*spec.requires, *shared.after(artifact_id), *spec.after)
+            yield artifact_id, needs, shared.courtesy(artifact_id)
 
     def to_make(self) -> dict[str, Reason]:
         """What is to be done, without what only gathers others: nobody makes that."""

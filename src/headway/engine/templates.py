@@ -31,21 +31,19 @@ if TYPE_CHECKING:
 LARGEST = 4 * 1024 * 1024
 """The most bytes of one prompt."""
 
-_TAGS = re.compile(
-    r"{#.*?#}|{%[-+]?\s*raw\s*[-+]?%}.*?{%[-+]?\s*endraw\s*[-+]?%}|{{.*?}}"
-    r"|{%[-+]?\s*(?:include|extends|import|from)\b\s*(.*?)\s*[-+]?%}|{%.*?%}",
-    re.DOTALL,
+_TAGS = (  # compiled when a plan has templates, as all of these
+    r"(?s){#.*?#}|{%[-+]?\s*raw\s*[-+]?%}.*?{%[-+]?\s*endraw\s*[-+]?%}|{{.*?}}"
+    r"|{%[-+]?\s*(?:include|extends|import|from)\b\s*(.*?)\s*[-+]?%}|{%.*?%}"
 )
-_MARKS = re.compile(r"{[{%#]")
+_MARKS = r"{[{%#]"
 """A template without them says the same to everybody."""
 
-_SHOWN = re.compile(r"{[{%].*?[%}]}", re.DOTALL)
-_VARS = re.compile(r"""(?<![\w.])vars\b(?:\s*\.\s*(\w+)|\s*\[\s*(?:'([^']+)'|"([^"]+)")\s*\])?""")
+_SHOWN = r"(?s){[{%].*?[%}]}"
+_VARS = r"""(?<![\w.])vars\b(?:\s*\.\s*(\w+)|\s*\[\s*(?:'([^']+)'|"([^"]+)")\s*\])?"""
 _PLAIN = r"\"[^\"\n]+\"|'[^'\n]+'"
-_NAMES = re.compile(rf"(\[?)\s*((?:{_PLAIN})(?:\s*,\s*(?:{_PLAIN}))*)\s*,?\s*\]?\s*(ignore\s+missing|\w+|$)")
-_NAME = re.compile(_PLAIN)
+_NAMES = rf"(\[?)\s*((?:{_PLAIN})(?:\s*,\s*(?:{_PLAIN}))*)\s*,?\s*\]?\s*(ignore\s+missing|\w+|$)"
 
-_OBJECT = re.compile(r"'headway[^']* object' has no (?:attribute|element) '?([^']+)'?")
+_OBJECT = r"'headway[^']* object' has no (?:attribute|element) '?([^']+)'?"
 
 
 def refuse_without_jinja(ids: Iterable[str]) -> None:
@@ -72,11 +70,11 @@ def names_in(text: str) -> dict[str, bool]:
     A comment names none. What is put together only when a prompt is made is not known before.
     """
     found: dict[str, bool] = {}
-    for tag in _TAGS.findall(text):
-        match = _NAMES.match(tag) if tag else None
+    for tag in re.findall(_TAGS, text):
+        match = re.match(_NAMES, tag) if tag else None
         if match is not None:
             spare = bool(match[1]) or match[3].startswith("ignore")
-            for name in _NAME.findall(match[2]):
+            for name in re.findall(_PLAIN, match[2]):
                 path = normalise(name[1:-1])
                 found[path] = spare and found.get(path, True)
     return found
@@ -110,8 +108,8 @@ def variables_in(texts: Iterable[str]) -> set[str] | None:
     """The plan's variables that templates read; None if one of them reads them otherwise than by name."""
     found: set[str] = set()
     for text in texts:
-        for shown in _SHOWN.findall(text) if "vars" in text else ():
-            for names in _VARS.findall(shown):
+        for shown in re.findall(_SHOWN, text) if "vars" in text else ():
+            for names in re.findall(_VARS, shown):
                 if not any(names):
                     return None
                 found.update(filter(None, names))
@@ -256,7 +254,7 @@ class Templates:
 
     def _compiled(self, path: str) -> Template | str:
         template = self._jinja().get_template(path)
-        if not _MARKS.search(self._text(path, self._look(path))):
+        if not re.search(_MARKS, self._text(path, self._look(path))):
             return template.render()
         template.globals = dict(template.globals)  # asked for every prompt, and a ChainMap takes longer
         return template
@@ -474,7 +472,7 @@ def _why(error: Exception, path: str, job: Job) -> UsageError | None:
     if isinstance(error, TemplateError):
         names = ", ".join(sorted(context_of(job)))
         hint = f"mend {path}: it has {names}; inputs has {', '.join(sorted(job.inputs)) or 'nothing'}"
-        what = _OBJECT.sub(r"'\1' is undefined", error.message or str(error))
+        what = re.sub(_OBJECT, r"'\1' is undefined", error.message or str(error))
         return _broken(f"{_where(error, path)}: {what}", "template.undefined", hint)
     if isinstance(error, Misread):
         return _broken(f"{path}: {error}", "template.failed")

@@ -22,6 +22,9 @@ from headway.core.paths import is_glob
 RACY_NS = 20_000_000
 """A file touched less than this before it was hashed may change again without its times showing it."""
 
+AS_LEFT = 1
+"""The rest of a file that was written here and is known as it was left: it needs none."""
+
 _CAN_ASK = os.access in os.supports_follow_symlinks and os.access("/", os.F_OK, follow_symlinks=False)
 """Whether the system tells of a path itself, be it a link that leads nowhere, if it is there: in some containers it is
 forbidden to, and then it would say of everything that it is not."""
@@ -49,6 +52,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     def sure(self) -> bool:
         """The file had been at rest when it was hashed."""
         return max(self.stat.mtime_ns, self.stat.ctime_ns) + RACY_NS < self.at
+
+    def rest(self) -> int:
+        """How long it had been at rest, beyond what it takes to be sure."""
+        _, mtime, ctime, _ = self.stat
+        return self.at - max(mtime, ctime) - RACY_NS
 
 
 class Seen(NamedTuple):
@@ -163,7 +171,7 @@ class Observer:
         The kernel's own times come in ticks, so whoever writes to it afterwards, be it within the same tick, leaves
         another one.
         """
-        at = max(marked, found.st_ctime_ns) + RACY_NS + 1 if found.st_mtime_ns == marked else marked
+        at = max(marked, found.st_ctime_ns) + RACY_NS + AS_LEFT if found.st_mtime_ns == marked else marked
         self.entries[path] = Entry(_stat(found), digest, "file", at)
         self.changed.add(path)
 

@@ -18,6 +18,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
+from operator import add
 from typing import BinaryIO
 
 import msgspec
@@ -112,7 +113,7 @@ def index_of(places: Mapping[str, tuple[int, int]], pack: str) -> bytes:
     keys = array("Q", _numbers(whole))
     starts = array("Q", [places[name][0] for name in names])
     sizes = array("Q", [places[name][1] for name in names])
-    read_to = max((start + size + 1 for start, size in zip(starts, sizes, strict=True)), default=0)
+    read_to = max(map(add, starts, sizes), default=-1) + 1
     data = b"".join((_FIXED.pack(_MARK, 0, read_to, len(names)), keys, starts, sizes, whole))
     return data[: len(_MARK)] + struct.pack("=Q", _checksum(data, pack)) + data[_CHECKED:]
 

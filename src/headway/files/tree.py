@@ -6,8 +6,12 @@ place in JSON, `Odd`. Walks are loops, depth is bounded, and aliases are counted
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from headway.core.check import Problem
+
+START = "start with goal: and artifacts:"
 DEEPEST = 64
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
 
@@ -84,3 +88,13 @@ def refuse_unstorable(text: str, line: int) -> str:
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         raise Unreadable("a text holds half of a surrogate pair, which is no character", line, "remove it")
     return text
+
+
+def syntax_problem(message: str, line: int, hint: str = "") -> Problem:
+    """What is wrong with a document that cannot be read as one."""
+    return Problem(code="plan.syntax", message=message, line=line, hint=hint)
+
+
+def by_line(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems in the order of their lines."""
+    return sorted(problems, key=lambda problem: problem.line or 1)

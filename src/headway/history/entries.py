@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
+from operator import attrgetter
 
 import msgspec
 
@@ -29,7 +30,7 @@ def entry_of(goal: GoalDetail, *, gone: bool = False) -> GoalEntry:
         updated_at=goal.updated_at,
         task_count=goal.metrics.tasks_total,
         done=goal.metrics.tasks_completed + goal.metrics.tasks_skipped,
-        artifacts=sum(len(task.produces) for task in goal.tasks),
+        artifacts=sum([len(task.produces) for task in goal.tasks]),
         edges=count_edges(goal),
         ms=round(goal.metrics.duration_seconds * 1000),
         seq=goal.seq,
@@ -87,7 +88,7 @@ def _count_imports(task: Task) -> int:
 
 def recent_of(goal: GoalDetail) -> list[Recent]:
     """What the goal completed last."""
-    done = sorted((t for t in goal.tasks if t.completed_at), key=lambda t: t.completed_at, reverse=True)[:RECENT]
+    done = sorted([t for t in goal.tasks if t.completed_at], key=attrgetter("completed_at"), reverse=True)[:RECENT]
     return [Recent(id=t.id, path=path_of(t), goal_id=goal.id, completed_at=t.completed_at) for t in done]
 
 
@@ -123,8 +124,10 @@ def newest(recent: list[Recent]) -> list[Recent]:
 
 def changes(before: GoalDetail | None, goal: GoalDetail) -> int:
     """How many artifacts of a goal are not what they were."""
-    was = {task.id: task.completed_at for task in before.tasks} if before is not None else {}
-    return 1 + sum(1 for task in goal.tasks if was.get(task.id, "") != task.completed_at)
+    if before is None:
+        return 1 + len([task for task in goal.tasks if task.completed_at])
+    was = {task.id: task.completed_at for task in before.tasks}
+    return 1 + len([task for task in goal.tasks if was.get(task.id, "") != task.completed_at])
 
 
 def unreadable_goal(goal_id: str, error: HeadwayError | None, entry: GoalEntry | None = None) -> GoalDetail:

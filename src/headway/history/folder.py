@@ -187,7 +187,9 @@ class DagFolder:
 
     def write_manifest(self, manifest: Manifest) -> int:
         """One artifact a line; its size."""
-        lines = [b"%s:%s" % (_encode(name), _encode(entry)) for name, entry in manifest.artifacts.items()]
+        names, entries = manifest.artifacts.keys(), manifest.artifacts.values()
+        pairs = zip(_encode_lines(list(names)).splitlines(), _encode_lines(list(entries)).splitlines(), strict=True)
+        lines = [b"%s:%s" % pair for pair in pairs]
         head = _encode({"version": manifest.version, "lastUpdated": manifest.last_updated})[:-1]
         data = b'%s,"artifacts":{\n%s\n}}\n' % (head, b",\n".join(lines))
         os.makedirs(os.path.dirname(self.manifest_path), exist_ok=True)

@@ -25,7 +25,6 @@ from headway.history.shapes import (
     Metrics,
     NodeStatus,
     Task,
-    task_id,
 )
 from headway.projections.saved_execution import SavedExecution, content_hash
 
@@ -96,7 +95,7 @@ class Projector:
             learnings=[learning.text for learning in state.learnings],
             learned=[Learned(by=known.by, at=known.at, artifact=known.artifact) for known in state.learnings],
             metrics=Metrics(
-                duration_seconds=sum(c.ms for c in state.completed.values()) / 1000,
+                duration_seconds=sum([c.ms for c in state.completed.values()]) / 1000,
                 tasks_completed=done - skipped,
                 tasks_skipped=skipped,
                 tasks_failed=len(state.failed),
@@ -157,6 +156,8 @@ def title_of(goal: str) -> str:
 
 def _task(state: State, spec: ArtifactSpec, status: ArtifactStatus, *, crashed: bool) -> Task:
     artifact_id = spec.id
+    if status == "complete":  # as most are at the end of a run: nothing else is known of it
+        return _outcome(state.plan_id, spec, state.completed[artifact_id])
     skip = state.skipped.get(artifact_id)
     done = state.completed.get(artifact_id) if skip is None else skip.last
     failure = state.failed.get(artifact_id)
@@ -164,37 +165,64 @@ def _task(state: State, spec: ArtifactSpec, status: ArtifactStatus, *, crashed: 
     if shown is None or (crashed and shown == "running"):
         open_ = any(r in state.artifacts and not is_done(state, r) for r in spec.requires)
         shown = "planned" if open_ else "ready"
-    task = Task(
-        id=artifact_id,
-        status=shown,
+    task = _outcome(state.plan_id, spec, done) if done is not None else _without_outcome(spec)
+    task.status = shown
+    if skip is not None:
+        task.skipped = True
+    if failure is not None:
+        task.error = failure.error
+    return task
+
+
+def _without_outcome(spec: ArtifactSpec) -> Task:
+    """An artifact of which nothing came yet."""
+    return Task(
+        id=spec.id,
+        status="planned",
         produces=[],
         content_hash=None,
         requires=list(spec.requires),
         description=spec.description,
         contract=spec.contract,
         category=spec.domain_type or spec.milestone,
+        sources=_own_sources(spec) if spec.sources else [],
+    )
+
+
+def _outcome(plan_id: str, spec: ArtifactSpec, done: Completion) -> Task:
+    """An artifact with what came of it: all at once, for there are many."""
+    outputs, kind = done.outputs, spec.domain_type
+    if len(outputs) == 1:
+        produces, found = [outputs[0].path or f"{plan_id}:{spec.id}#text"], outputs[0].digest[:16]
+    else:
+        produces, found = [o.path or f"{plan_id}:{spec.id}#text" for o in outputs], content_hash(done)
+    task = Task(  # with one argument more, Python would make a dictionary of all of them first
+        id=spec.id,
+        status="complete",
+        produces=produces,
+        content_hash=found,
+        requires=list(spec.requires),
+        description=spec.description,
+        contract=spec.contract,
+        category=kind or spec.milestone,
+        type=kind or (_type_of(outputs[0]) if outputs else "text"),
+        completed_at=done.at,
+        how=done.how,
+        note=done.note,
+        ms=done.ms,
+        verified=done.verified,
     )
     if spec.sources:
-        task.sources = [s for s in spec.sources if not s.startswith(".headway/")]
-    if skip is not None:
-        task.skipped = True
-    if failure is not None:
-        task.error = failure.error
-    if done is not None:
-        outputs = done.outputs
-        task.produces = [output.path or f"{state.plan_id}:{artifact_id}#text" for output in outputs]
-        task.content_hash = content_hash(done)
-        if len(outputs) > 1:
-            task.hashes = [output.digest[:16] for output in outputs]
-        task.type = spec.domain_type or (_type_of(outputs[0]) if outputs else "text")
-        if done.integrates:
-            task.integrates = {kind: list(names) for kind, names in done.integrates.items()}
-        task.completed_at = done.at
-        task.how = done.how
-        task.note = done.note
-        task.ms = done.ms
-        task.verified = done.verified
+        task.sources = _own_sources(spec)
+    if len(outputs) > 1:
+        task.hashes = [output.digest[:16] for output in outputs]
+    if done.integrates:
+        task.integrates = {kind: list(names) for kind, names in done.integrates.items()}
     return task
+
+
+def _own_sources(spec: ArtifactSpec) -> list[str]:
+    return [path for path in spec.sources if not path.startswith(".headway/")]
 
 
 def _type_of(output: Output) -> str:
@@ -203,8 +231,10 @@ def _type_of(output: Output) -> str:
         return "text"
     if output.kind == "tree":
         return "folder"
-    name, dot, suffix = path[path.rfind("/") + 1 :].rpartition(".")
-    return ("python_module" if suffix == "py" else suffix) if dot and name else "file"
+    name, _, suffix = path.rpartition(".")
+    if not name or name[-1] == "/" or "/" in suffix:  # no dot in its last part, or nothing before it
+        return "file"
+    return "python_module" if suffix == "py" else suffix
 
 
 # Edges.
@@ -212,33 +242,52 @@ def _type_of(output: Output) -> str:
 
 def nodes_of(goal: GoalDetail) -> dict[str, str]:
     """The nodes of a goal's own tasks, by their ids; any other name is a node's already."""
-    return {task.id: task_id(goal.id, task.id) for task in goal.tasks}
+    goal_id = goal.id
+    return {task.id: f"{goal_id}:{task.id}" for task in goal.tasks}  # as `task_id` has it, without so many calls
 
 
 def edges_of(goal: GoalDetail, tasks: Iterable[Task] | None = None) -> dict[str, Edge]:
     """The edges that a goal brings, or some of its tasks, by id: what depends on what, what produces what, what is
     integrated with what."""
+    some = goal.tasks if tasks is None else list(tasks)
+    try:
+        return _edges(goal, some, str.encode)
+    except UnicodeEncodeError:  # to allow for names that are no text takes half as long again
+        return _edges(goal, some, _encoded)
+
+
+def _edges(goal: GoalDetail, tasks: list[Task], encode: Callable[[str], bytes]) -> dict[str, Edge]:
+    """In one loop, as `_edge` makes them: there are several for each task."""
     own = nodes_of(goal)
-    some = goal.tasks if tasks is None else tasks
-    return {edge.id: edge for task in some for edge in _edges_of_task(goal, task, own)}
+    found: dict[str, Edge] = {}
+    goal_id, begun, node_of, new_id = goal.id, goal.created_at, own.get, _EDGE_ID.copy
+    for task in tasks:
+        node = own[task.id]
+        end, ts = f"\0{node}\0{goal_id}", task.completed_at or begun
+        sources = [node_of(name, name) for name in task.requires] if task.requires else task.sources
+        for source in sources if sources is task.sources else sources + task.sources:
+            digest = new_id()
+            digest.update(encode(f"dependency\0\0{source}{end}"))
+            edge_id = digest.hexdigest()
+            found[edge_id] = Edge(id=edge_id, source=source, target=node, type="dependency", ts=begun, goal_id=goal_id)
+        for path in task.produces:
+            digest = new_id()
+            digest.update(encode(f"produces\0\0{node}\0{path}\0{goal_id}"))
+            edge_id = digest.hexdigest()
+            found[edge_id] = Edge(id=edge_id, source=node, target=path, type="produces", ts=ts, goal_id=goal_id)
+        if task.imports or task.integrates:
+            found.update((edge.id, edge) for edge in _integrations(task, own, ts, goal_id))
+    return found
 
 
-def _edges_of_task(goal: GoalDetail, task: Task, own: Mapping[str, str]) -> Iterator[Edge]:
-    goal_id, begun, node = goal.id, goal.created_at, own[task.id]
-    ts = task.completed_at or begun
-    for name in task.requires:
-        yield _edge("dependency", own.get(name, name), node, begun, goal_id)
-    for path in task.sources:
-        yield _edge("dependency", path, node, begun, goal_id)
-    for path in task.produces:
-        yield _edge("produces", node, path, ts, goal_id)
+def _integrations(task: Task, own: Mapping[str, str], ts: str, goal_id: str) -> Iterator[Edge]:
     for path in task.imports or ():
         for target in task.produces:
             if target.endswith(".py") and target != path:
                 yield _integration("import", path, target, ts, goal_id, verified=True)
     for kind, names in task.integrates.items():
         for name in names:
-            yield _integration(kind, own.get(name, name), node, ts, goal_id, verified=task.verified)
+            yield _integration(kind, own.get(name, name), own[task.id], ts, goal_id, verified=task.verified)
 
 
 def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge], list[Edge]]:
@@ -269,8 +318,12 @@ _EDGE_ID = blake2b(digest_size=8)
 
 def _edge(type_: EdgeType, source: str, target: str, ts: str, goal: str, kind: str = "") -> Edge:
     edge_id = _EDGE_ID.copy()
-    edge_id.update(f"{type_}\0{kind}\0{source}\0{target}\0{goal}".encode("utf-8", "surrogatepass"))
+    edge_id.update(_encoded(f"{type_}\0{kind}\0{source}\0{target}\0{goal}"))
     return Edge(id=edge_id.hexdigest(), source=source, target=target, type=type_, ts=ts, kind=kind, goal_id=goal)
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
 
 
 def _integration(kind: str, source: str, target: str, ts: str, goal: str, *, verified: bool) -> Edge:
@@ -298,19 +351,22 @@ def path_of(task: Task) -> str | None:
 
 def manifest_of(goal: GoalDetail, own: Mapping[str, str]) -> Iterator[tuple[str, ManifestEntry]]:
     """What a goal made, by node; `own` are those of its tasks."""
+    goal_id = goal.id
     for task in goal.tasks:
-        for path, found in zip(task.produces, task.hashes or [task.content_hash or ""], strict=False):
+        kind, node, produces = task.type or "file", own[task.id], task.produces
+        hashes = task.hashes or (task.content_hash or "",)
+        for path, found in zip(produces, hashes, strict=False) if len(produces) != 1 else ((produces[0], hashes[0]),):
             yield (
                 path,
                 ManifestEntry(
                     id=task.id,
                     path=None if path.endswith("#text") else path,
-                    type=task.type or "file",
-                    created_by=goal.id,
+                    type=kind,
+                    created_by=goal_id,
                     content_hash=found,
                     last_modified=task.completed_at,
                     used_by=[],
-                    task=own[task.id],
-                    goals=[goal.id],
+                    task=node,
+                    goals=[goal_id],
                 ),
             )

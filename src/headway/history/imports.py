@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator
 LARGEST = 1024 * 1024
 """Larger sources are generated, and not looked at."""
 
-_QUOTED = re.compile(r'("""|\'\'\')(?:\\.|.)*?\1|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.DOTALL)
-_CONTINUED = re.compile(r"\\\r?\n")
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(?P<base>\.+[\w.]*|[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n;]*)"
-    r"|import[ \t]+(?P<plain>[\w., \t]+))",
-    re.MULTILINE,
+_QUOTED = r'(?s)("""|\'\'\')(?:\\.|.)*?\1|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*'
+_CONTINUED = r"\\\r?\n"
+_IMPORT = (  # compiled when there are sources to look at, as the two above
+    r"(?m)^[ \t]*(?:from[ \t]+(?P<base>\.+[\w.]*|[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n;]*)"
+    r"|import[ \t]+(?P<plain>[\w., \t]+))"
 )
 
 
@@ -36,8 +35,8 @@ def _imports(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """Dots before the module, the module, and names that may be modules in it."""
     if "import" not in text:
         return
-    code = _CONTINUED.sub(" ", _QUOTED.sub(lambda found: "" if found[0][0] == "#" else "''", text))
-    for match in _IMPORT.finditer(code):
+    code = re.sub(_CONTINUED, " ", re.sub(_QUOTED, lambda found: "" if found[0][0] == "#" else "''", text))
+    for match in re.finditer(_IMPORT, code):
         if match["plain"] is not None:
             for part in match["plain"].split(","):
                 words = part.split()

@@ -32,8 +32,9 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
         kept[name] = [user for user in entry.used_by if user.partition(":")[0] not in stale]
         if stale.isdisjoint(entry.goals):
             artifacts[name] = entry
-    goals = {goal.id: (goal, nodes_of(goal)) for goal in details}
-    for goal, own in goals.values():
+    users: dict[str, list[str]] = defaultdict(list)
+    for goal in details:
+        own = nodes_of(goal)
         for name, entry in manifest_of(goal, own):
             other = artifacts.get(name)
             if other is None:
@@ -42,15 +43,19 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
             newest = entry if entry.last_modified >= other.last_modified else other
             newest.goals = sorted({*other.goals, goal.id})
             artifacts[name] = newest
-    users: dict[str, list[str]] = defaultdict(list)
-    for goal, own in goals.values():
         for task in goal.tasks:
+            node = own[task.id]
             for used in uses_of(task, own):
-                users[used].append(own[task.id])
-    makers = {entry.task for entry in artifacts.values()}
+                users[used].append(node)
+    direct = users.keys() & artifacts.keys()
+    direct = direct and direct - {entry.task for entry in artifacts.values()}
     for name, entry in artifacts.items():  # whoever uses a task uses all that it made
-        direct = users.get(name, ()) if name not in makers else ()
-        entry.used_by = sorted({*kept.get(name, ()), *users.get(entry.task, ()), *direct})
+        found = {*users.get(entry.task, ())}
+        if name in kept:
+            found.update(kept[name])
+        if name in direct:
+            found.update(users[name])
+        entry.used_by = sorted(found)
     in_order = {name: artifacts[name] for name in sorted(artifacts)}
     return Manifest(version=VERSION, last_updated=last_updated, artifacts=in_order)
 

@@ -151,7 +151,7 @@ def place_of(fd: int, size: int, number: int) -> int:
     return low
 
 
-_SNAPSHOT = re.compile(rb'\n\{"v":1,"seq":(\d{1,18}),"ts":"[^"\\]*","type":"snapshot",')
+_SNAPSHOT = rb'\n\{"v":1,"seq":(\d{1,18}),"ts":"[^"\\]*","type":"snapshot",'
 _HEAD = 256
 """The beginning of a line, up to its type, is shorter than this."""
 
@@ -164,7 +164,7 @@ def snapshot_before(fd: int, offset: int, number: int) -> int:
     while offset > 0:
         start = max(offset - CHUNK, 0)
         chunk = os.pread(fd, offset - start + _HEAD, start)
-        found = [seq for match in _SNAPSHOT.finditer(chunk) if (seq := int(match[1])) <= number]
+        found = [seq for match in re.finditer(_SNAPSHOT, chunk) if (seq := int(match[1])) <= number]
         if found:
             return found[-1]
         offset = start

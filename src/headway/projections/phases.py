@@ -43,7 +43,7 @@ HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
 
 _encode = msgspec.json.Encoder().encode
-_OWNER = re.compile(rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",')
+_OWNER = rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",'
 
 
 class Tried(msgspec.Struct, gc=False):
@@ -356,7 +356,7 @@ def _is_anothers(home: str, path: str, plan_id: str) -> bool:
     found = None
     try:
         data = os.read(fd, HEADING)
-        found = _OWNER.match(data)
+        found = re.match(_OWNER, data)
         if found is not None and found[1] == plan_id.encode():
             return False
         while more := os.read(fd, 1 << 20):

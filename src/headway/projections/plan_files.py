@@ -10,13 +10,15 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.core.state import Position
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, write_file
 from headway.projections import markdown, saved_execution
-from headway.projections.drift import WHOLE, Difference, differences, line_differences
 from headway.projections.saved_execution import OPENING_BYTES, SavedExecution
+
+if TYPE_CHECKING:
+    from headway.projections.drift import Difference  # files seldom differ from what they show
 
 LEFTOVER_AGE = 3600.0
 
@@ -118,6 +120,8 @@ class PlanFiles:
             try:
                 drift = self._find_drift(kind, current)
             except OSError as error:
+                from headway.projections.drift import WHOLE, Difference
+
                 problem = Difference(WHOLE, error.strerror or str(error), "a plan")
                 drift = Drift(current, [problem])
             if drift is not None:
@@ -182,6 +186,8 @@ class PlanFiles:
         expected = kind.render(written)
         if expected.startswith(data.rstrip(b"\0")):
             return None
+        from headway.projections.drift import differences, line_differences
+
         found = differences(data, written) if kind.is_json else line_differences(data, expected)
         return Drift(written, found) if found else None
 

@@ -6,7 +6,10 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headway.core import check, paths
 from headway.core.check import Problem, check_plan
 from headway.core.nearest import Nearest
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings, Units
@@ -366,3 +369,27 @@ def test_looking_for_near_words_stops_when_its_budget_is_spent() -> None:
     assert nearest.of("Modle") == ""
     assert nearest.of("MODEL") == "Model"
     assert nearest.of("Usr") == "User"
+
+
+NAMES = st.sampled_from(["a", "b", "c", "a/b", " a", "", "other:x"])
+PATHS = st.lists(st.sampled_from(["o/a", "o/a/b", "o", "x.txt", "./o/a", "dist/", "/x", "*.c", ""]), max_size=2)
+SPECS = st.builds(
+    lambda name, requires, produces, sources, modifies: spec(
+        name, *sorted(requires), produces=tuple(produces), sources=tuple(sources), modifies=tuple(modifies)
+    ),
+    NAMES,
+    st.sets(NAMES, max_size=2),
+    PATHS,
+    PATHS,
+    st.just([]) | PATHS,
+)
+
+
+@given(artifacts=st.lists(SPECS, max_size=4))
+def test_a_look_at_all_together_overlooks_nothing(artifacts: list[ArtifactSpec]) -> None:
+    """What is found when all are looked at together first is what is found when they are looked at one by one."""
+    found = check_plan(plan(*artifacts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "are_plain", lambda *_, **__: False)
+        patch.setattr(check, "is_in_order", lambda _: False)
+        assert found == check_plan(plan(*artifacts))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.paths import is_folder, is_glob, normalise, output_problem, parents, would_find
+from headway.core.ids import artifact_id_problem
+from headway.core.paths import are_plain, is_folder, is_glob, normalise, output_problem, parents, would_find
 
 PATHS = st.lists(st.sampled_from(["a", "b", ".c", ".", "..", ""]), min_size=1, max_size=7).map("/".join)
 
@@ -133,3 +134,26 @@ def test_a_pattern_would_find_by_spelling_what_it_finds_on_disk(
     pattern = "/".join(parts)
     found = {match for match in glob.glob(pattern, root_dir=root, recursive=True) if (Path(root) / match).is_file()}
     assert {name for name in there if would_find(pattern, name)} == found
+
+
+SPELLINGS = st.text(alphabet="aZ0_-./~*\n é", max_size=6) | PATHS
+
+
+@given(names=st.lists(SPELLINGS, max_size=4))
+def test_of_plain_names_nothing_is_to_be_asked(names: list[str]) -> None:
+    """What is told of all together holds of each: as an output, as an id, and in its one spelling."""
+    if are_plain(names):
+        for name in names:
+            assert output_problem(name) == ""
+            assert artifact_id_problem(name) == ""
+            assert normalise(name) == name
+            assert not is_folder(name)
+
+
+def test_plain_names_are_told_as_such() -> None:
+    """The usual ones are plain; one that is not spoils them all, and signs have to be allowed."""
+    assert are_plain([])
+    assert are_plain(["a", "out/b-1/c.txt", "x_y.z"])
+    assert not any(are_plain(["a", odd]) for odd in ("", ".", "a//b", "a/", "-a", "a/../b", "a\nb", "é", "x" * 201))
+    assert not are_plain(["src/*.txt"])
+    assert are_plain(["src/*.txt"], signs=b"*")

@@ -15,8 +15,16 @@ from hypothesis import strategies as st
 
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
 from headway.files import yaml_tree
-from headway.files.plan_keys import ARTIFACT_KEYS, PLAN_KEYS, PROFILE_KEYS, RETRY_KEYS, SETTINGS_KEYS, Table
-from headway.files.planfile import ParsedPlan, parse_plan, plan_schema
+from headway.files.plan_keys import (
+    ARTIFACT_KEYS,
+    PLAN_KEYS,
+    PROFILE_KEYS,
+    RETRY_KEYS,
+    SETTINGS_KEYS,
+    Table,
+    plan_schema,
+)
+from headway.files.planfile import ParsedPlan, parse_plan
 
 DESIGN = """\
 id: rest-api                                                      # init writes one

@@ -16,7 +16,6 @@ from headway.core.decide.standing import bad_profile, locked, set_profile
 from headway.core.graph import ArtifactGraph
 from headway.core.ids import as_word
 from headway.core.lifecycle import is_done, recorded_status
-from headway.core.merge import merge
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Replanning
 from headway.core.state import State
 
@@ -32,10 +31,12 @@ def create(state: State | None, command: cmd.CreatePlan) -> Events | Rejection:
     bad = bad_profile(command.plan.profile) or overlong(command.plan.artifacts) or too_long(goal=command.plan.goal)
     if bad:
         return bad
+    plan = command.plan
     unique: dict[str, ArtifactSpec] = {}
-    for spec in command.plan.artifacts:
+    for spec in plan.artifacts:
         unique.setdefault(spec.id, spec)
-    plan = msgspec.structs.replace(command.plan, artifacts=tuple(unique.values()))
+    if len(unique) < len(plan.artifacts):
+        plan = msgspec.structs.replace(plan, artifacts=tuple(unique.values()))
     created: Events = [
         ev.PlanCreated(
             format=ev.FORMAT,
@@ -82,6 +83,8 @@ def import_plan(state: State | None, command: cmd.ImportPlan) -> Events | Reject
 
 def take(state: State, command: cmd.TakeProposal) -> Events | Rejection:
     """Take in what changed in a plan file."""
+    from headway.core.merge import merge  # for what a file changes of a plan that is there
+
     merged = merge(command.base, command.plan, state, take=command.take)
     if merged.conflicts:
         return Rejection(

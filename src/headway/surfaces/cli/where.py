@@ -15,29 +15,29 @@ _VERBS = (
 )
 """Those that are about one plan, whichever is named."""
 
-_VERB = re.compile(rf"headway (?:{_VERBS})(?![\w-])")
-_COMMAND = re.compile(rf"""{_VERB.pattern}(?:'[^']*'|"[^"]*"|[;,](?=\S)|[^;,'"])*""")
-_PLAN = re.compile(r" --plan(?:-id)? ")
+_VERB = rf"headway (?:{_VERBS})(?![\w-])"  # compiled where a command lacks something
+_COMMAND = rf"""{_VERB}(?:'[^']*'|"[^"]*"|[;,](?=\S)|[^;,'"])*"""
+_PLAN = r" --plan(?:-id)? "
 _PROJECT = " --project "
 
 
 def about(text: str, where: str) -> str:
     """A text that commands end: the whole of it, a clause before each `;` and `,`, or what follows a colon."""
     lacking = _lacking(text, where)
-    return _COMMAND.sub(lambda found: f"{found[0]}{lacking}", text) if lacking else text
+    return re.sub(_COMMAND, lambda found: f"{found[0]}{lacking}", text) if lacking else text
 
 
 def within(text: str, where: str) -> str:
     """A sentence with commands in it. Where one ends and the words go on cannot be told, so its verb is added to."""
     lacking = _lacking(text, where)
-    return _VERB.sub(lambda found: f"{found[0]}{lacking}", text) if lacking else text
+    return re.sub(_VERB, lambda found: f"{found[0]}{lacking}", text) if lacking else text
 
 
 def _lacking(text: str, where: str) -> str:
     """Of the options, those that a text does not name itself; the project stands last."""
     if _PROJECT in text:
         return ""
-    return where[len(where.partition(_PROJECT)[0]) :] if _PLAN.search(text) else where
+    return where[len(where.partition(_PROJECT)[0]) :] if re.search(_PLAN, text) else where
 
 
 def throughout(document: dict[str, Any], where: str) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""Plain plan files: what is read all at once is what the careful reader would have read, or is left to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core.check import check_plan
+from headway.core.plan import PlanSpec
+from headway.files.json_tree import locate_json, read_json
+from headway.files.plain_plan import read_plain
+from headway.files.plan_lines import read_tree
+
+TEXTS = st.sampled_from(["", "a", "b b", "./c//d", "o/e", "é", 'q"\\\n', "\x7f"])
+LISTS = TEXTS | st.lists(TEXTS, max_size=3)
+ODD = st.sampled_from([None, 1, 1.5, True, [1], {"x": "y"}, [["a"]]])
+ARTIFACTS = st.dictionaries(
+    TEXTS,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "description": TEXTS,
+            "contract": TEXTS,
+            "requires": LISTS,
+            "sources": LISTS,
+            "produces": LISTS,
+            "run": TEXTS,
+            "make": TEXTS,
+        },
+    ),
+    max_size=4,
+)
+HEADS = st.fixed_dictionaries({}, optional={"goal": TEXTS, "id": TEXTS, "tags": LISTS, "vars": st.just({"x": 1})})
+
+
+def read_with_care(text: str) -> PlanSpec | None:
+    """The plan by the careful reader; None if that has anything to say about the file."""
+    plan, problems = read_tree(read_json(text).root, lambda _: [])
+    return None if problems else plan
+
+
+@given(head=HEADS, artifacts=ARTIFACTS, indent=st.sampled_from([None, 1]))
+def test_plain_files_are_read_to_the_last_byte_as_with_care(
+    head: dict[str, Any], artifacts: dict[str, Any], indent: int | None
+) -> None:
+    """What is recorded of a plan does not depend on who read it."""
+    text = json.dumps({**head, "artifacts": artifacts}, indent=indent, ensure_ascii=False)
+    plain = read_plain(text)
+    assert plain is not None
+    assert plain == read_with_care(text)
+    assert msgspec.json.encode(plain) == msgspec.json.encode(read_with_care(text))
+
+
+@given(artifacts=ARTIFACTS, name=TEXTS, key=TEXTS | st.sampled_from(["run", "requires", "produces_file"]), odd=ODD)
+def test_whatever_is_odd_is_read_as_with_care_or_not_at_all(
+    artifacts: dict[str, Any], name: str, key: str, odd: object
+) -> None:
+    """No value of a kind that is not expected slips through."""
+    text = json.dumps({"goal": "g", "artifacts": {**artifacts, name: {key: odd}}})
+    plain = read_plain(text)
+    assert plain is None or plain == read_with_care(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"goal": "g", "artifacts": {"a": {"run": "x"}, "a": {"run": "y"}}}',
+        '{"goal": "g", "artifacts": {"a": {"run": "x", "run": "y"}}}',
+        '{"goal": "g", "goal": "g", "artifacts": {}}',
+        '{"goal": "g", "artifacts": {}, "artifacts": {"a": {}}}',
+        '{"goal": "g", "vars": {"x": 1e2, "x": 1e2}, "artifacts": {}}',
+        '{"goal": "g", "artifacts": {"a": {"run": "\\u0041"}}}',
+        '{"goal": "g", "artifacts": {"a": {"run": "a\\/b"}}}',
+        '{"goal": "g", "artifacts": {"a": null}}',
+        '{"goal": "g", "artifacts": {"a": {"run": null}}}',
+        '{"goal": "g", "artifacts": {"a": {"version": "1"}}}',
+        '{"goal": "g", "artifacts": []}',
+        '{"goal": "g"}',
+        '{"goal": 1, "artifacts": {}}',
+        '{"goal": "g", "jobs": "x", "artifacts": {}}',
+        '{"goal": "g", "vars": {"x": NaN}, "artifacts": {}}',
+        '{"goal": "g", "artifacts": {}} x',
+        "[]",
+        "goal: g",
+    ],
+)
+def test_what_is_not_plain_is_left_to_those_who_can_say_what_it_is(text: str) -> None:
+    """Keys given twice, odd spellings, nulls, other keys and other syntax are not guessed at."""
+    assert read_plain(text) is None
+
+
+def test_what_is_plain_can_be_located_when_it_has_problems() -> None:
+    """The careful reader says where the problem is."""
+    text = '{"goal": "g", "artifacts": {\n"a": {"requires": ["b"]}}}'
+    assert read_plain(text) is not None
+    _, problems = read_tree(locate_json(text), check_plan)
+    assert [(p.code, p.line) for p in problems] == [("plan.missing", 2)]
