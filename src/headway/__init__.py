@@ -114,10 +114,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     from headway.calm import paused as _paused  # the underscore: it is none of what this module offers
-    from headway.lean import load_msgspec as _load_msgspec
 
     with _paused():  # modules stay: none of what comes with them is garbage
-        _load_msgspec()
         found = globals()[name] = getattr(import_module(f"headway.{home}"), name)
     return found
 

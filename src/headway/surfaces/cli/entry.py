@@ -25,11 +25,9 @@ def _run() -> int:
     import gc
 
     from headway.calm import look_rarely
-    from headway.lean import load_msgspec
     from headway.surfaces.cli.main import main as full
 
     look_rarely()
-    load_msgspec()
     code = full()
     gc.freeze()  # on the way out, what is left of a plan is let go of without looking through it for garbage
     return code
