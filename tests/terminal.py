@@ -95,6 +95,8 @@ class Terminal:
         self.screen = Emulator(columns, rows)
         self.raw = ""
         self._master, slave = pty.openpty()
+        self._poll = select.poll()  # which, unlike select, takes a file of any number
+        self._poll.register(self._master, select.POLLIN)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         known = ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "NO_COLOR", "COLUMNS", "LINES")
         inherited = {name: value for name, value in os.environ.items() if name not in known}
@@ -146,7 +148,7 @@ class Terminal:
 
     def _read(self, wait: float) -> bool:
         """Take in what was written; whether there was anything."""
-        if not select.select([self._master], [], [], wait)[0]:
+        if not self._poll.poll(wait * 1000):
             return False
         try:
             data = os.read(self._master, 1 << 16)
