@@ -101,7 +101,6 @@ class Keeper:
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         for path in spec.modifies:  # what is changed in place would be changed there
             self._outputs.refuse_link_out(path)
-        self.make_room(paths)
         found: dict[str, Seen] = {}
         folders = False
         for path in paths:
@@ -109,6 +108,8 @@ class Keeper:
             folders = folders or path.endswith("/")
             if seen.digest:
                 found[path] = seen
+            else:
+                self.make_room((path,))
         if found:
             self._preserve(spec.id, found, replaced=spec.produces)
         if found or folders:

@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     def sure(self) -> bool:
         """The file had been at rest when it was hashed."""
-        return max(self.stat.mtime_ns, self.stat.ctime_ns) + RACY_NS < self.at
+        return self.rest() > 0
 
     def rest(self) -> int:
         """How long it had been at rest, beyond what it takes to be sure."""
