@@ -206,6 +206,14 @@ def recipe_digest(
     return _digest(_how, (spec, how, named), encode((values, env)) if values or env else b"")
 
 
+def plain_function_digest(code: str, artifact_id: str) -> str:
+    """As `recipe_digest`, of a function that is given nothing but its artifact, as most are."""
+    text = f"recipe{VERSION}:function[s{len(code)}:{code}s{len(artifact_id)}:{artifact_id}]"
+    if text.isascii():
+        return sha256(text.encode()).hexdigest()[:LENGTH]
+    return _digest(_how, (ArtifactSpec(id=artifact_id), "function", (code, artifact_id)))
+
+
 def _how(recipe: tuple[ArtifactSpec, str, tuple[str, ...]], size: _Size) -> str:
     spec, how, named = recipe
     text = f"recipe{VERSION}:{how}{_texts(named, size) if named else ''}"

@@ -6,11 +6,19 @@ Looks at code and at the environment; lets core/fingerprint.py put the digests t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import RUN_AS, NotEncodable, digest, recipe_digest, spec_digest
+from headway.core.fingerprint import (
+    RUN_AS,
+    NotEncodable,
+    digest,
+    plain_function_digest,
+    recipe_digest,
+    spec_digest,
+)
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
 from headway.engine.code import READS_VARS
@@ -19,6 +27,9 @@ from headway.errors import UsageError
 
 if TYPE_CHECKING:
     from headway.engine.judge import Judge
+
+_counts_besides = attrgetter("args", "env", "version", "templates", "outputs", "phase")
+"""What counts for a function besides its code, where an artifact has it."""
 
 
 class Digests:
@@ -32,10 +43,11 @@ class Digests:
         self._codes: dict[tuple[Callable[..., Any], bool], str] = {}
         self._once: dict[Callable[..., Any], tuple[str, str]] = {}
         self._loaded: dict[str, bool] = {}
+        self._plain: dict[str | Callable[..., Any], str] = {}
 
     def look_again(self) -> None:
         """Code may have changed; what a plan says of itself has not."""
-        self._codes, self._once, self._recipes, self._loaded = {}, {}, {}, {}
+        self._codes, self._once, self._recipes, self._loaded, self._plain = {}, {}, {}, {}, {}
 
     def forget(self, artifact_id: str) -> None:
         """It is not in the plan any more."""
@@ -55,8 +67,31 @@ class Digests:
             return self._digest_recipe(spec)
         known = self._recipes.get(spec.id)
         if known is None or (known[0] is not spec and known[0] != spec):
-            known = self._recipes[spec.id] = spec, self._digest_recipe(spec)
+            known = self._recipes[spec.id] = spec, self._plain_recipe(spec) or self._digest_recipe(spec)
         return known[1]
+
+    def _plain_recipe(self, spec: ArtifactSpec) -> str:
+        """The digest of a function's recipe where its code and its artifact are all that counts, or "": such code is
+        told apart once, however many artifacts it makes.
+        """
+        if not spec.make or any(_counts_besides(spec)):
+            return ""
+        function = function_of(self._judge.functions, spec) if self._judge.functions else None
+        code = self._plain.get(function or spec.make)
+        if code is None:
+            code = self._plain[function or spec.make] = self._told_by_code(spec, function)
+        return plain_function_digest(code, spec.id) if code else ""
+
+    def _told_by_code(self, spec: ArtifactSpec, function: Callable[..., Any] | None) -> str:
+        """The code of a function, if nothing of the plan's settings counts for it."""
+        settings = self._judge.state.settings
+        if settings.env or (function is None and spec.make.startswith(LIVE)):
+            return ""
+        try:
+            code = self._code(spec)
+        except (NotEncodable, UsageError):
+            return ""
+        return "" if settings.vars and code.endswith(READS_VARS) else code
 
     def is_out_of_sight(self, spec: ArtifactSpec) -> bool:
         """Whether only the program that defines its function can tell whether its code has changed."""

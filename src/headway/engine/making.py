@@ -417,7 +417,11 @@ class Workshop:
                     name = required.phase if required.phase and required.unit == spec.unit else r
                     inputs[name] = self.input(recorded(r), required.outputs)
             return inputs
-        return Inputs({required: self.input(recorded(required)) for required in spec.requires})
+        found, prefix = Inputs(), self._prefix
+        for r in spec.requires:
+            outputs = recorded(r)
+            found[r] = Input(prefix, outputs) if outputs and outputs[0].path else self.input(outputs)
+        return found
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""

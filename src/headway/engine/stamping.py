@@ -349,13 +349,13 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
                 return None
             found[path] = link
             continue
-        if not entry.sure():
+        if entry.rest() <= 0:
             if not rested:
                 time.sleep(RACY_NS / 1e9 * 1.5)
                 rested = True
             again = observer.look(path)
             entry = observer.entries[path]
-            if again.digest != seen.digest or not entry.sure():
+            if again.digest != seen.digest or entry.rest() <= 0:
                 return None
         size, mtime, ctime, inode = entry.stat
         found[path] = (size, mtime, ctime, inode)

@@ -31,6 +31,8 @@ forbidden to, and then it would say of everything that it is not."""
 
 SKIPPED = frozenset({".headway", ".git"})
 
+_new = tuple.__new__  # what a named tuple's own way comes to: there may be one for every file
+
 
 class Stat(NamedTuple):
     """What tells that a file was not touched."""
@@ -49,12 +51,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     kind: str
     at: int
 
-    def sure(self) -> bool:
-        """The file had been at rest when it was hashed."""
-        return self.rest() > 0
-
     def rest(self) -> int:
-        """How long it had been at rest, beyond what it takes to be sure."""
+        """How long the file had been at rest when it was hashed, beyond what it takes to be sure: above 0 it is."""
         _, mtime, ctime, _ = self.stat
         return self.at - max(mtime, ctime) - RACY_NS
 
@@ -156,7 +154,7 @@ class Observer:
                 return False
             size, mtime, ctime, inode = known.stat
             same = found.st_mtime_ns == mtime and found.st_ctime_ns == ctime and found.st_size == size
-            if same and found.st_ino == inode and (cheaply or known.sure()):
+            if same and found.st_ino == inode and (cheaply or known.rest() > 0):
                 return True
         return self.look(path).digest == digest
 
@@ -178,7 +176,7 @@ class Observer:
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"
         known = self.entries.get(path) or self._recalled(path)
-        if known is not None and known.kind == kind and known.stat == _stat(found) and known.sure():
+        if known is not None and known.kind == kind and known.stat == _stat(found) and known.rest() > 0:
             return Seen(known.digest, found.st_size, kind)
         try:
             digest, found = self._hash(path, found)
@@ -272,4 +270,4 @@ def unescape(name: bytes) -> str:
 
 
 def _stat(found: os.stat_result) -> Stat:
-    return Stat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return _new(Stat, (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))

@@ -225,14 +225,16 @@ class Outputs:
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
-        limit, remember = self.limit, self.observer.remember_written
-        fits = [one.data for one in placed if not one.path or len(one.data) <= limit(one.path)]
+        remember = self.observer.remember_written
+        most, always = self.largest, self.always
+        large = {one.path for one in placed if len(one.data) > most and one.path and one.path not in always}
+        fits = [one.data for one in placed if one.path not in large] if large else [one.data for one in placed]
         names = iter(self.blobs.put_all(fits, texts))
         outputs = []
         for one in placed:
             path, data = one.path, one.data
             size = len(data)
-            if path and size > limit(path):
+            if path in large:
                 digest = hashlib.sha256(data).hexdigest()
             else:
                 digest = next(names)
