@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
-from headway.core.state import Fingerprint, Output
+from headway.core.state import Fingerprint, Output, State
 from headway.disk import REAL, write_all, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.templates import Rendered
@@ -401,12 +401,13 @@ class Workshop:
         self,
         spec: ArtifactSpec,
         recorded: Callable[[str], tuple[Output, ...]],
-        artifacts: Mapping[str, ArtifactSpec] | None = None,
+        state: State | None = None,
     ) -> Mapping[str, Input]:
         """What a recipe gets of all its requirements. Those of other plans also answer to their plain names.
 
-        `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
+        The plan's `state` knows the names of outputs; a phase calls the phases of its own unit by their names.
         """
+        artifacts = state.artifacts if state is not None else {}
         if artifacts and (spec.phase or spec.templates):
             inputs = Inputs()
             for r in spec.requires:
@@ -418,8 +419,10 @@ class Workshop:
                     inputs[name] = self.input(recorded(r), required.outputs)
             return inputs
         found, prefix = Inputs(), self._prefix
+        completed = state.completed if state is not None and not state.made and not state.skipped else {}
         for r in spec.requires:
-            outputs = recorded(r)
+            done = completed.get(r)
+            outputs = done.outputs if done is not None else recorded(r)
             found[r] = Input(prefix, outputs) if outputs and outputs[0].path else self.input(outputs)
         return found
 

@@ -90,7 +90,8 @@ def completed(state: State, event: ev.Came, record: ev.Record) -> None:
         event.integrates,
     )
     spec = state.artifacts[event.id]
-    remember(state, spec)
+    if spec.phase:
+        remember(state, spec)
     if event.type == "artifact_completed":
         _settle(state, spec, completion)
     else:
