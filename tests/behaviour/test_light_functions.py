@@ -405,3 +405,86 @@ def test_what_would_have_to_be_asked_about_is_asked_about_in_a_row_too(here: Pat
     assert "33.txt" in result.failed["n33"]
     assert result.blocked == {"m33": "n33"}
     assert len(result.made) == 78
+
+
+def test_a_missing_input_of_a_light_one_is_no_failure_of_its_own(here: Path) -> None:
+    """It is not begun; the run says which file is not what it was."""
+
+    def copy(ctx: Context, n: int) -> str:
+        if n == 30:
+            (here / "out/50.txt").unlink()
+            (here / "out/51.txt").write_text("mine")
+            time.sleep(0.02)  # then these are told of before the others are begun
+        return ctx.inputs[f"n{n}"].text() + "!"
+
+    plan = Plan("From others", id="others")
+    for n in range(80):
+        after = [f"n{n}"] if n < 40 else [f"n{n}", "c30"]
+        plan.add(f"n{n}", make=lambda n=n: str(n), produces=f"out/{n}.txt")
+        plan.add(f"c{n}", make=copy, args={"n": n}, requires=after, produces=f"copies/{n}.txt")
+    result = plan.run(jobs=1, check=False)
+    assert result.failed == {}
+    assert result.moved == {"c50": "out/50.txt", "c51": "out/51.txt"}
+    assert not (here / "copies/50.txt").exists(), "nothing was made from it"
+
+
+def without_sources(here: Path, last: dict[str, Any]) -> Plan:
+    """Sixty that are made in a moment, forty of the same function whose sources are not there, and another one."""
+    plan = Plan("Some cannot be made", id="some")
+
+    def make() -> str:
+        return "made"
+
+    for n in range(60):
+        plan.add(f"n{n}", make=make, produces=f"out/{n}.txt")
+    for n in range(40):
+        plan.add(f"m{n}", make=make, requires=["n59"], sources=[f"gone/{n}.txt"], produces=f"more/{n}.txt")
+    plan.add("last", requires=["n59"], produces="last.txt", **last)
+    return plan
+
+
+def test_the_first_failure_in_a_row_ends_a_run_that_is_to_fail_fast(here: Path) -> None:
+    """Nothing is begun after it: no other light one, and no command."""
+    plan = without_sources(here, {"run": "echo deployed > {output}"})
+    result = plan.run(jobs=1, fail_fast=True, check=False)
+    assert len(result.failed) == 1
+    assert not (here / "last.txt").exists()
+
+
+def test_what_would_fail_all_alike_is_not_tried_to_the_end_in_a_row(here: Path) -> None:
+    """After a few equal failures nothing more is begun."""
+    plan = Plan("None can be made", id="none")
+
+    def make() -> str:
+        return "made"
+
+    for n in range(60):
+        plan.add(f"n{n}", make=make, produces=f"out/{n}.txt")
+    for n in range(40):
+        plan.add(f"m{n}", make=make, requires=["n59"], sources=["gone.txt"], produces=f"more/{n}.txt")
+    result = plan.run(jobs=1, check=False)
+    assert len(result.failed) < 10
+    assert result.paused is not None
+    assert result.paused.code == "same_error"
+
+
+def test_many_paths_that_were_taken_meanwhile_are_asked_about_without_beginning_each(here: Path) -> None:
+    """The first of them tells: from there on, all are looked at before they are begun."""
+
+    def generate() -> str:
+        (here / "out").mkdir(exist_ok=True)
+        for n in range(300):
+            (here / f"out/{n}.txt").write_text("mine")
+        return "done"
+
+    plan = Plan("Taken", id="taken")
+    for n in range(40):
+        plan.add(f"q{n}", make=lambda n=n: str(n), produces=f"quick/{n}.txt")
+    plan.add("gen", make=generate, requires=["q39"], produces="gen.txt")
+    for n in range(300):
+        plan.add(f"n{n}", make=lambda n=n: str(n), requires=["gen"], produces=f"out/{n}.txt")
+    result = plan.run(jobs=1, check=False)
+    assert [(d.code, len(d.artifacts)) for d in result.decisions] == [("untracked_output", 300)]
+    assert {path.read_text() for path in (here / "out").iterdir()} == {"mine"}
+    kinds = [record.event.type for record in PlanStore(str(here / ".headway/plans")).folder("taken").history()]
+    assert kinds.count("artifact_released") <= workers.LIGHT_AT_ONCE + 1

@@ -971,3 +971,18 @@ def test_the_plan_of_a_file_is_no_program_that_uses_its_functions(in_a_folder: P
     assert of_greet("run").returncode == 0
     drive(3)
     assert "Greet" in of_greet("plans", "show").stdout
+
+
+def test_a_link_where_a_folder_is_produced_is_read_through_and_stays_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the link that was recorded, whatever slash its path ends with."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "headway.toml").write_text("")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/f").write_text("x")
+    plan = Plan("Through a link", id="link")
+    plan.add("a", run="rmdir d 2>/dev/null || true; ln -s real d", produces="d/")
+    plan.add("b", run="cat {inputs.a}/f > {output}", requires=["a"], produces="b")
+    assert plan.run().made == ["a", "b"]
+    assert plan.run().made == []

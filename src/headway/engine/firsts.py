@@ -1,14 +1,14 @@
 """What is made for the first time, in a moment, by a function that nobody else has a say in: most of what a new plan
 has.
 
-Of such an artifact all questions but one have been answered before its turn comes: what it is made from. Whether
-anything has come to stand at its paths, its worker looks at last; whether what it requires still stood, the run looks
-at when it has ended. Whoever has another answer than the rest is looked at like any other.
+Of such an artifact all questions but two have been answered before its turn comes: whether what it requires still
+stands, and what it is made from. Whether anything has come to stand at its paths, its worker looks at last. Whoever has
+another answer than the rest is looked at like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -16,18 +16,22 @@ from headway.core.approval import in_force
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import State
 from headway.engine.jobs import Jobs
-from headway.engine.judge import UNTOUCHED, Judge
+from headway.engine.judge import UNTOUCHED, Judge, told_of
 from headway.engine.keeping import Keeper
 from headway.engine.making import Task
+from headway.engine.moved import moved_inputs
 from headway.engine.result import Options
 from headway.engine.sources import Moment
 from headway.errors import HeadwayError
 
-_said_besides = attrgetter("modifies", "reads", "after", "gates", "templates", "gathers", "iteration")
+ASKED = ("modifies", "reads", "after", "gates", "templates", "gathers", "iteration")
 """Whatever of these a light artifact has is somebody's to ask about before it is made."""
 
 ONCE = Retry()
 """Without a word about it, nothing is tried twice."""
+
+First = Callable[[str], Task | None]
+_asked = attrgetter(*ASKED)
 
 
 class Firsts:
@@ -48,69 +52,57 @@ class Firsts:
         self._jobs = jobs
         self._keeper = keeper
         self._moment = moment
-        self._has_limit = options.limit is not None
+        self._in_doubt = options.limit is not None
         self._is_light = is_light
         self._loop = loop
-        self._doubtful: set[str] = set()
 
-    def doubt(self, artifact_id: str) -> None:
-        """Something has come to stand at its paths: from here on, it is asked about like any other."""
-        self._doubtful.add(artifact_id)
+    def doubt(self) -> None:
+        """Something has come to stand at the paths of one of them: from here on, each is asked about like any other."""
+        self._in_doubt = True
 
-    def among(self, state: State) -> Callable[[str], ArtifactSpec | None]:
-        """What tells those that are ready apart, as of this state: the spec of one, None for any other.
+    def among(self, state: State) -> First:
+        """What tells those that are ready apart, as of this state: what a worker needs for one, None for any other.
 
         There are none where something was made before that could be taken over, or somebody has said otherwise.
         """
-        judge, artifacts, completed, doubtful = self._judge, state.artifacts, state.completed, self._doubtful
+        judge, artifacts, completed = self._judge, state.artifacts, state.completed
         said = (judge.shared.chains, judge.left.ids, judge.forced, state.asked, state.skipped, state.made)
-        if self._has_limit or any(said) or in_force(state) or judge.precedents.any():
+        if self._in_doubt or any(said) or in_force(state) or judge.precedents.any():
             return _none
-        reasons, is_light, known = judge.reasons, self._is_light, (state.claims, state.failed, state.uncertain)
+        reasons, is_light, told, task = judge.reasons, self._is_light, told_of(state), self._task
 
-        def first(artifact_id: str) -> ArtifactSpec | None:
-            if reasons[artifact_id] is not UNTOUCHED or artifact_id in completed or artifact_id in doubtful:
+        def first(artifact_id: str) -> Task | None:
+            if reasons[artifact_id] is not UNTOUCHED or artifact_id in completed:
                 return None
             spec = artifacts.get(artifact_id)
-            if spec is None or not is_light(spec) or any(_said_besides(spec)):
+            if spec is None or not is_light(spec) or any(_asked(spec)):
                 return None
-            for table in known:
+            for table in told:
                 if artifact_id in table:
                     return None
             for path in spec.produces:
                 if path[-1] == "/":  # a folder is emptied first
                     return None
-            return spec if all(map(completed.__contains__, spec.requires)) else None
+            return task(spec) if all(map(completed.__contains__, spec.requires)) else None
 
         return first
 
-    def tasks(self, row: Sequence[ArtifactSpec]) -> tuple[list[Task], list[str]]:
-        """What workers need to make these, and the ids of those that have to be looked at more closely."""
-        judge, make_room, job, moment, loop = (
-            self._judge,
-            self._keeper.make_room,
-            self._jobs.job,
-            self._moment,
-            self._loop,
-        )
-        tasks: list[Task] = []
-        others: list[str] = []
-        for spec in row:
-            produces = spec.produces
-            try:
-                judge.forget(spec, moment)
-                if judge.problem(spec.id):
-                    others.append(spec.id)
-                    continue
-                make_room(produces)
-                given = job(spec, judge.now[spec.id])
-            except (HeadwayError, OSError):  # whoever looks more closely finds out what is the matter
-                others.append(spec.id)
-            else:
-                assert given.fp is not None, "what is to be made is made from something"
-                left = dict.fromkeys(produces, "")
-                tasks.append(Task(given, given.fp, ONCE, 0, loop, (), False, left, True, True))
-        return tasks, others
+    def _task(self, spec: ArtifactSpec) -> Task | None:
+        """What a worker needs; None where something is amiss: whoever looks more closely finds out what."""
+        judge, produces = self._judge, spec.produces
+        try:
+            judge.forget(spec, self._moment)
+            if spec.requires and moved_inputs(judge, spec, self._moment, cheaply=True):
+                return None
+            if judge.problem(spec.id):
+                return None
+            self._keeper.make_room(produces)
+            job = self._jobs.job(spec, judge.now[spec.id])
+        except (HeadwayError, OSError):
+            return None
+        assert job.fp is not None, "what is to be made is made from something"
+        left = dict.fromkeys(produces, "")
+        return Task(job, job.fp, ONCE, loop=self._loop, left=left, light=True, first=True)
 
 
 def _none(_: str) -> None:

@@ -6,6 +6,7 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -33,6 +34,9 @@ from headway.files.outputs import Outputs
 if TYPE_CHECKING:
     from headway.engine.elsewhere import Elsewhere, Found
     from headway.engine.stamping import Standing
+
+told_of = attrgetter("failed", "claims", "uncertain")
+"""What tells of an artifact that was never made that somebody has been at it."""
 
 UNTOUCHED = judge(None, None, None, stale=(), outputs=())
 """The reason of an artifact of which nothing is recorded and at whose paths nothing stands."""
@@ -280,8 +284,8 @@ class Judge:
 
     def _is_untouched(self, spec: ArtifactSpec) -> bool:
         """Whether nothing is recorded of what was never made, and nothing stands at its paths."""
-        state, artifact_id, is_free = self.state, spec.id, self.observer.is_free
-        if artifact_id in state.failed or artifact_id in state.claims or artifact_id in state.uncertain:
+        artifact_id, is_free = spec.id, self.observer.is_free
+        if any(artifact_id in told for told in told_of(self.state)):
             return False
         for path in spec.produces:
             if not is_free(path.rstrip("/")):
@@ -421,7 +425,7 @@ class Judge:
             done = completed.get(required)
             if done is not None:
                 outputs = done.outputs
-                plain = len(outputs) == 1 and outputs[0].kind == "file"  # as most are: told without asking
+                plain = len(outputs) == 1 and outputs[0].kind != "link"  # as most are: `content_of` without asking it
                 found[required] = outputs[0].digest[:LENGTH] if plain else content_of(done)
             elif required in state.artifacts or self.found_elsewhere(required):
                 found[required] = self.content(required)

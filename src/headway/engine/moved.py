@@ -118,10 +118,10 @@ def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: b
         done = completed.get(required)
         moved = False
         for output in done.outputs if done is not None else judge.recorded(required):
-            path, is_tree = output.path, output.kind == "tree"
-            if not path or path in chains or (cheaply and is_tree):
+            path = output.path
+            if not path or path in chains or (cheaply and output.kind == "tree"):
                 continue
-            if not holds(path.rstrip("/") if is_tree else path, output.digest, cheaply=cheaply):
+            if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
                 moved = True
                 found.append(path)
         if not moved:

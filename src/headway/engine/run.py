@@ -232,32 +232,31 @@ class Run:
     def _advance(self) -> None:
         """Settle what is ready, and start what has to be made, as one event, as far as there is room."""
         while not self._halt:
-            looked_at, tasks = self._ready_tasks()
+            tasks = self._ready_tasks()
             if tasks:
                 self._launch(tasks)
-            if self._running or not looked_at:
+            if self._running or not tasks:
                 break
         if self._halt:
             self._recall()
         elif not self._running:
             self._tally.wait_for_others()
 
-    def _ready_tasks(self) -> tuple[bool, list[Task]]:
-        """What is ready and has to be made, as far as there is room, and whether anything was ready; what needs no
-        making is settled on the way.
-        """
+    def _ready_tasks(self) -> list[Task]:
+        """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
         tasks: list[Task] = []
-        row: list[ArtifactSpec] = []
         later: list[str] = []
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
+        self._judge.state = self._record.state
         first = self._firsts.among(self._record.state)
         while (
             not self._halt
-            and len(tasks) + len(row) < room
+            and len(tasks) < room
             and (artifact_id := queue.pop(None if threads > 0 else self._is_light)) is not None
         ):
-            if (spec := first(artifact_id)) is not None:
-                row.append(spec)
+            if not self._judge.shared.chains and (task := first(artifact_id)) is not None:
+                tasks.append(task)
+                self._started += 1
                 continue
             uses = self._in_place.uses(artifact_id)
             if not self._in_place.are_free(uses):
@@ -270,14 +269,7 @@ class Run:
                 self._judge.displaced.update(use.path for use in uses)
                 self._in_place.take_hold(artifact_id, uses)
         queue.put_back(later)
-        return bool(tasks or row), tasks + self._first_tasks(row) if row else tasks
-
-    def _first_tasks(self, row: list[ArtifactSpec]) -> list[Task]:
-        """What is begun without further questions; where there are any after all, they are asked."""
-        self._judge.state = self._record.state
-        tasks, others = self._firsts.tasks(row)
-        self._started += len(tasks)
-        return tasks + [task for a in others if (task := self._looked_at(a)) is not None]
+        return tasks
 
     def _looked_at(self, artifact_id: str) -> Task | None:
         """What has to be made, of what is ready; whatever is in its way is in nobody else's."""
@@ -407,13 +399,8 @@ class Run:
         return True
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
-        """A requirement's output that is no longer what was recorded: nothing is made from it.
-
-        What takes but a moment is looked at once, when it has ended: then it is known, too, and nothing was spent.
-        """
-        if not spec.requires or self._workers.is_light(spec):
-            return False
-        moved = moved_inputs(self._judge, spec, self._moment, cheaply=True)
+        """A requirement's output that is no longer what was recorded: nothing is made from it."""
+        moved = moved_inputs(self._judge, spec, self._moment, cheaply=True) if spec.requires else ()
         if moved:
             self._tally.move(spec.id, moved[0])
         return bool(moved)
@@ -528,7 +515,7 @@ class Run:
 
         def go_on() -> None:
             self._started -= 1
-            self._firsts.doubt(outcome.id)
+            self._firsts.doubt()
             self._tally.queue.put_back([outcome.id])
 
         command = cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=False)

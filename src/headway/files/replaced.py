@@ -9,6 +9,7 @@ reads, and the thread takes away the message: the system does the rest in one ca
 from __future__ import annotations
 
 import os
+import sys
 from _thread import start_new_thread  # what threading offers, without the time to import it
 from array import array
 from collections import deque
@@ -27,15 +28,22 @@ class Replaced:
 
     def __init__(self) -> None:
         self._held: deque[int] = deque()
+        self._highest: int | None = None
 
     def hold(self, path: str) -> None:
         """Keep what stands there, which is about to be replaced. Where that cannot be done, it goes with that."""
         if not hasattr(os, "O_PATH"):  # to open it in any other way might wait for somebody, or change something
             return
         try:
-            self._held.append(os.open(path, _HOLD))
+            fd = os.open(path, _HOLD)
         except OSError:
             return
+        if self._highest is None:
+            self._highest = _half_of_all()
+        if fd > self._highest:  # it is crowded, and others need the rest
+            os.close(fd)
+            return
+        self._held.append(fd)
         if len(self._held) >= MOST:
             self.let_go()
 
@@ -47,10 +55,21 @@ class Replaced:
                 held.append(self._held.popleft())
             except IndexError:  # somebody else was quicker
                 break
-        if len(held) >= FEW:
-            _hand_over(held)
-        for fd in held:
-            os.close(fd)
+        try:
+            if len(held) >= FEW:
+                _hand_over(held)
+        finally:
+            for fd in held:
+                os.close(fd)
+
+
+def _half_of_all() -> int:
+    """The number of a file above which half of those that this process may have open are taken: each has the lowest
+    that is free."""
+    from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+
+    most, _ = getrlimit(RLIMIT_NOFILE)
+    return sys.maxsize if most == RLIM_INFINITY else most // 2
 
 
 def _hand_over(held: list[int]) -> None:

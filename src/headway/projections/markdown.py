@@ -100,12 +100,10 @@ def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
 
 def _plainly_made(spec: ArtifactSpec) -> str:
     """The line of an artifact of which nothing else is to be said, as of most: quicker than to put it together."""
-    needs, made = ", ".join(spec.requires), "`, `".join(spec.produces)
-    if spec.requires and spec.produces:
-        return f"- [x] **{spec.id}** (needs {needs}; `{made}`)"
+    notes = [f"needs {', '.join(spec.requires)}"] if spec.requires else []
     if spec.produces:
-        return f"- [x] **{spec.id}** (`{made}`)"
-    return f"- [x] **{spec.id}** (needs {needs})" if spec.requires else f"- [x] **{spec.id}**"
+        notes.append(f"`{'`, `'.join(spec.produces)}`")
+    return f"- [x] **{spec.id}** ({'; '.join(notes)})" if notes else f"- [x] **{spec.id}**"
 
 
 def _in_question(state: State, artifact_id: str) -> Iterator[str]:

@@ -201,7 +201,7 @@ def _completed_lines(completed: Mapping[str, Completion]) -> list[bytes]:
     """The completions, with RFC-040's names for what has one there."""
     made = [
         _Completed(
-            done.outputs[0].digest[:16] if len(done.outputs) == 1 else content_hash(done),
+            content_hash(done),
             done.tier,
             done.ms,
             done.verified,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,3 +122,22 @@ def test_a_run_that_replaces_many_outputs_holds_none_of_them_when_it_is_over(
     until(lambda: held(tmp_path / "out") == [])
     assert [(tmp_path / f"out/{n}.txt").read_text() for n in range(3 * MOST)] == [f"new {n}" for n in range(3 * MOST)]
     assert all(path.stat().st_ino != before[path.name] for path in (tmp_path / "out").iterdir())
+
+
+def test_where_few_files_may_be_open_others_have_most_of_them(tmp_path: Path) -> None:
+    """What is held never takes a process beyond half of what it may have."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(list(OPEN.iterdir()))
+    many = Replaced()
+    paths = files(tmp_path, MOST - 1)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2 * open_now + 20, before[1]))
+        for path in paths:
+            many.hold(str(path))
+        assert len(held(tmp_path)) <= 15
+        with (tmp_path / "another").open("w"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        many.let_go()
+    assert held(tmp_path) == []
