@@ -488,3 +488,25 @@ def test_many_paths_that_were_taken_meanwhile_are_asked_about_without_beginning_
     assert {path.read_text() for path in (here / "out").iterdir()} == {"mine"}
     kinds = [record.event.type for record in PlanStore(str(here / ".headway/plans")).folder("taken").history()]
     assert kinds.count("artifact_released") <= workers.LIGHT_AT_ONCE + 1
+
+
+@pytest.mark.parametrize("path", ["out/{1}.txt", "out/{0}/{1}.txt"])
+def test_a_folder_that_a_recipe_turned_into_a_link_out_of_the_project_is_noticed(here: Path, path: str) -> None:
+    """What it makes in the same row it may lead astray; nothing after that is written there, and the run says why."""
+    outside = here.parent / f"{here.name}-outside"
+
+    def make(n: int) -> str:
+        if n == 20:
+            (here / "out").rename(here / "moved")
+            outside.mkdir()
+            (here / "out").symlink_to(outside)
+        return str(n)
+
+    plan = Plan("Astray", id="astray")
+    for n in range(600):
+        after = [f"n{n - 200}"] if n >= 200 else []
+        plan.add(f"n{n}", make=make, args={"n": n}, requires=after, produces=path.format(n // 20, n))
+    result = plan.run(jobs=1, check=False)
+    assert not result.ok
+    assert any("outside the project" in error for error in result.failed.values())
+    assert len([p for p in outside.rglob("*") if p.is_file()]) <= workers.LIGHT_AT_ONCE

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import os
 import sys
 import textwrap
 import types
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from types import FunctionType
 from typing import Any
 
 from headway.core.fingerprint import MAIN, RUN_AS, NotEncodable, digest
@@ -50,16 +50,8 @@ def is_loaded(code: Code, path: str, name: str) -> bool:
 
 
 def _digest(walk: _Walk, function: Any) -> str:
-    plain = _unwrapped(function)
+    plain = inspect.unwrap(function)
     return walk.in_file(plain) or digest_of(walk.of(plain, 0))
-
-
-def _unwrapped(function: Any) -> Any:
-    if not hasattr(function, "__wrapped__"):
-        return function
-    import inspect  # which knows when it walks in a circle
-
-    return inspect.unwrap(function)
 
 
 class _Walk:
@@ -75,7 +67,7 @@ class _Walk:
 
     def in_file(self, function: Any) -> str:
         """The digest of a function by its project file; "" if that does not tell which function it is."""
-        if not isinstance(function, FunctionType) or function.__closure__ or "<" in function.__qualname__:
+        if not inspect.isfunction(function) or function.__closure__ or "<" in function.__qualname__:
             return ""
         path = os.path.realpath(function.__code__.co_filename)
         if not self.code.owns(path):
@@ -123,17 +115,17 @@ class _Walk:
             return f"a {type(value).__qualname__}"
         if isinstance(value, types.ModuleType):
             return self._of_module(value)
-        if isinstance(value, FunctionType):
+        if inspect.isfunction(value):
             self._note(value)
             return self.in_file(value) or self._once(value, depth, self.of_code)
         if isinstance(value, type):
             return self._once(value, depth, self._of_class)
-        if isinstance(value, types.MethodType):
+        if inspect.ismethod(value):
             return f"{self.of(value.__func__, depth + 1)} of {self.of(value.__self__, depth + 1)}"
         if isinstance(value, functools.partial):
             parts = (value.func, list(value.args), value.keywords)
             return f"partial {[self.of(part, depth + 1) for part in parts]}"
-        if isinstance(value, types.BuiltinFunctionType):
+        if inspect.isbuiltin(value):
             return f"builtin {value.__module__}.{value.__qualname__}"
         return self._once(value, depth, self._of_value)
 
@@ -211,7 +203,7 @@ class _Walk:
         parts = [self.of(base, depth + 1) for base in kind.__bases__]
         for key, item in vars(kind).items():
             item = getattr(item, "__func__", item)
-            if isinstance(item, FunctionType) or not key.startswith("__"):
+            if inspect.isfunction(item) or not key.startswith("__"):
                 parts.append(f"{key}={self.of(item, depth + 1)}")
         return f"class {kind.__qualname__} {parts}"
 
@@ -223,8 +215,6 @@ class _Walk:
         file = os.path.realpath(code.co_filename)
         outdated = os.path.isfile(file) and was_touched(file) and text not in _compiled(file, *times_of(file))
         if function.__name__ != "<lambda>" and not outdated:
-            import inspect  # where the file does not tell which function it is
-
             try:
                 tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
                 for node in tree.body:
@@ -287,7 +277,7 @@ def _found_at(name: str, scope: Mapping[str, Any]) -> Any:
         found = vars(found).get(part) if isinstance(found, type) else None
     if isinstance(found, (staticmethod, classmethod)):
         found = found.__func__
-    return _unwrapped(found) if isinstance(found, FunctionType) else found
+    return inspect.unwrap(found) if inspect.isfunction(found) else found
 
 
 def _in_memory(path: str) -> list[str]:
@@ -308,7 +298,7 @@ def _compare(path: str, scope: Mapping[str, Any]) -> bool:
     for name, value in _constants(path, *times_of(path)).items():
         found = _found_at(name.removesuffix("()"), scope)
         if name.endswith("()"):
-            found = found.__defaults__ if isinstance(found, FunctionType) else None
+            found = found.__defaults__ if inspect.isfunction(found) else None
         elif "." in name and not isinstance(found, (str, bytes, int, float, tuple, list, dict)):
             continue  # classes make something of their fields
         if found is not None and repr(found) != value:
@@ -342,7 +332,7 @@ def _codes_in(scope: Mapping[str, Any]) -> Iterator[types.CodeType]:
             value = value.__func__
         elif isinstance(value, property):
             value = value.fget
-        if isinstance(value, FunctionType) and isinstance(plain := _unwrapped(value), FunctionType):
+        if inspect.isfunction(value) and inspect.isfunction(plain := inspect.unwrap(value)):
             yield plain.__code__
 
 

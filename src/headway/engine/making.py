@@ -185,7 +185,8 @@ class Workshop:
         self._below = os.path.relpath(self._texts, root)
 
     def row(self) -> Row:
-        """For what one thread makes from here on."""
+        """For what one thread makes from here on: recipes before it may have done anything to the folders."""
+        self.outputs.forget_folders()
         return Row(self.outputs)
 
     def make_all(self, tasks: Iterable[Task], row: Row) -> None:

@@ -242,8 +242,8 @@ class Observer:
     def _glob(self, pattern: str) -> list[str]:
         import glob
 
-        matches = glob.glob(pattern, root_dir=self.root, recursive=True)
-        clean = [m for match in matches if (m := match.rstrip("/")) and m.split("/", 1)[0] not in SKIPPED]
+        matches = glob.glob(pattern, root_dir=self.root, recursive=True)  # of which `file/**` finds `file/`
+        clean = [m for m in matches if m and m[-1] != "/" and m.split("/", 1)[0] not in SKIPPED]
         files = [m for m in clean if os.path.isfile(self._prefix + m)]
         if len(files) < len(clean):
             self.broken.update(m for m in clean if not os.path.exists(self._prefix + m))

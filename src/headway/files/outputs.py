@@ -310,6 +310,10 @@ class Outputs:
         self._sound.discard(parent)  # whatever it was: it is a link, or had to be made again
         self._refuse_outside(path)
 
+    def forget_folders(self) -> None:
+        """Look at every folder once more before something is put into it: it may lead elsewhere by now."""
+        self._sound.clear()
+
     def in_the_way(self, path: str) -> str:
         """What stands where a folder above a path belongs and is none, or ""."""
         parent = os.path.dirname(path.rstrip("/"))

@@ -7,11 +7,12 @@ import posixpath
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.core.ids import artifact_id_problem
 from headway.core.paths import are_plain, is_folder, is_glob, normalise, output_problem, parents, would_find
+from headway.files.observe import Observer
 
 PATHS = st.lists(st.sampled_from(["a", "b", ".c", ".", "..", ""]), min_size=1, max_size=7).map("/".join)
 
@@ -119,10 +120,11 @@ PATTERN = st.sampled_from(["*", "**", "a*", "?", "[ab]", "[!a]*", "*.x", ".*", "
     names=st.lists(st.lists(PART, min_size=1, max_size=4).map("/".join), max_size=6),
     parts=st.lists(PATTERN, min_size=1, max_size=4),
 )
+@example(names=["a/a"], parts=["*", "a", "**"])
 def test_a_pattern_would_find_by_spelling_what_it_finds_on_disk(
     names: list[str], parts: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """As `glob` does, for files."""
+    """As `glob` does, for files; and as they are looked for."""
     root = tmp_path_factory.mktemp("found")
     there: list[str] = []
     for name in names:
@@ -132,8 +134,10 @@ def test_a_pattern_would_find_by_spelling_what_it_finds_on_disk(
             path.write_text("")
             there.append(name)
     pattern = "/".join(parts)
-    found = {match for match in glob.glob(pattern, root_dir=root, recursive=True) if (Path(root) / match).is_file()}
-    assert {name for name in there if would_find(pattern, name)} == found
+    found = glob.glob(pattern, root_dir=root, recursive=True)
+    files = {match for match in found if (Path(root) / match).is_file() and not match.endswith("/")}
+    assert {name for name in there if would_find(pattern, name)} == files
+    assert not is_glob(pattern) or set(Observer(str(root)).expand([pattern])) == files
 
 
 SPELLINGS = st.text(alphabet="aZ0_-./~*\n é", max_size=6) | PATHS

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import queue
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
-from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -33,9 +34,6 @@ LONGEST_ERROR = 2000
 CALLED = " (a function is called with ctx, if it names it, and its args: ctx.inputs has what it requires)"
 TEXT = (str, bytes)
 """What most functions return, and what needs no further questions."""
-
-CO_VARARGS, CO_VARKEYWORDS, CO_ITERABLE_COROUTINE = 4, 8, 256
-"""Signs of code objects, as inspect names them."""
 
 _loading = threading.Lock()
 
@@ -170,7 +168,7 @@ class Context:
             self._step = self._job.around.stepper(self._job)
         if self._step is None:
             return function(*args, **kwargs)
-        return self._step(name, lambda: function(*args, **kwargs), _is_async(function))
+        return self._step(name, lambda: function(*args, **kwargs), inspect.iscoroutinefunction(function))
 
 
 def load_function(root: str, reference: str) -> Callable[..., Any]:
@@ -279,11 +277,11 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
 def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEventLoop | None) -> Attempt:
     try:
         given = arguments(function, job)
-        if job.timeout is None or _is_async(function):
+        if job.timeout is None or inspect.iscoroutinefunction(function):
             value = function(**given)
         else:
             value = _call_in_time(function, given, job)
-        if not isinstance(value, TEXT) and _is_awaitable(value):
+        if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
         context = given.get("ctx")
         return Attempt(True, value=value, wrote=type(context) is Context and context._asked)
@@ -337,8 +335,6 @@ def _end(thread: threading.Thread) -> None:
 
 
 def _raised(function: Callable[..., Any]) -> Attempt:
-    import traceback  # for those who fail
-
     kind, error, trace = sys.exc_info()
     frames = traceback.extract_tb(trace)
     own = [f for f in frames if f.filename == getattr(getattr(function, "__code__", None), "co_filename", "")]
@@ -372,32 +368,8 @@ def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
     return given
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
-    import inspect
-
-    return inspect.iscoroutinefunction(function)
-
-
-def _is_awaitable(value: Any) -> bool:
-    """As inspect says it."""
-    if isinstance(value, GeneratorType):
-        return bool(value.gi_code.co_flags & CO_ITERABLE_COROUTINE)
-    return isinstance(value, Awaitable)
-
-
 @lru_cache(maxsize=1024)
 def _wants_context(function: Callable[..., Any]) -> bool:
-    if isinstance(function, FunctionType) and not vars(function):  # neither wrapped nor with a signature of its own
-        code = function.__code__
-        count = (
-            code.co_argcount
-            + code.co_kwonlyargcount
-            + bool(code.co_flags & CO_VARARGS)
-            + bool(code.co_flags & CO_VARKEYWORDS)
-        )
-        return "ctx" in code.co_varnames[:count]
-    import inspect  # for other callables, as below: it takes longer than most functions here
-
     try:
         return "ctx" in inspect.signature(function).parameters
     except (TypeError, ValueError):
