@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from headway import Plan, Project
@@ -510,3 +511,19 @@ def test_a_folder_that_a_recipe_turned_into_a_link_out_of_the_project_is_noticed
     assert not result.ok
     assert any("outside the project" in error for error in result.failed.values())
     assert len([p for p in outside.rglob("*") if p.is_file()]) <= workers.LIGHT_AT_ONCE
+
+
+def test_a_function_that_closes_all_files_ends_the_run_with_a_word(here: Path) -> None:
+    """As daemons do when they begin: the ledger is among them. Nothing that was told of is lost."""
+    (here / "tasks.py").write_text(
+        "import os\n\n\ndef make(n):\n    if n == 150 and not os.path.exists('closed'):\n"
+        "        open('closed', 'w').close()\n        os.closerange(3, 256)\n    return str(n)\n"
+    )
+    artifacts = {f"n{n}": {"make": "tasks:make", "args": {"n": n}, "produces": f"out/{n}.txt"} for n in range(200)}
+    (here / "headway.json").write_bytes(msgspec.json.encode({"id": "p", "goal": "g", "artifacts": artifacts}))
+    words = [sys.executable, "-m", "headway", "run", "-j", "1"]
+    first = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
+    assert "Traceback" not in first.stderr
+    again = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
+    assert again.returncode == 0, again.stderr
+    assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(200)}

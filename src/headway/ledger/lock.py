@@ -6,6 +6,7 @@ import fcntl
 import os
 import time
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -61,7 +62,8 @@ class FileLock:
         """Give it back; releasing twice is harmless."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            with suppress(OSError):  # a recipe that closes all files has given it back already
+                os.close(fd)
 
     def is_taken(self) -> bool:
         """Whether somebody holds it alone now. Looks without creating it; where nobody can tell, somebody does."""
