@@ -124,20 +124,27 @@ def test_a_run_that_replaces_many_outputs_holds_none_of_them_when_it_is_over(
     assert all(path.stat().st_ino != before[path.name] for path in (tmp_path / "out").iterdir())
 
 
-def test_where_few_files_may_be_open_others_have_most_of_them(tmp_path: Path) -> None:
-    """What is held never takes a process beyond half of what it may have."""
+def test_where_few_files_may_be_open_others_have_half_of_them(tmp_path: Path) -> None:
+    """Each file has the lowest number that is free: what is held is never beyond half of what a process may have."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    open_now = len(list(OPEN.iterdir()))
-    many = Replaced()
-    paths = files(tmp_path, MOST - 1)
+    most = 2 * max(int(fd.name) for fd in OPEN.iterdir()) + 20
+    many, paths = Replaced(), files(tmp_path, 3 * MOST)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (2 * open_now + 20, before[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
         for path in paths:
             many.hold(str(path))
-        assert len(held(tmp_path)) <= 15
-        with (tmp_path / "another").open("w"):
-            pass
+            numbers = [int(fd.name) for fd in OPEN.iterdir() if fd.is_symlink() and os.readlink(fd) == str(path)]
+            assert all(number <= most // 2 for number in numbers)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         many.let_go()
+    assert held(tmp_path) == []
+
+
+def test_where_it_is_crowded_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever replaces files goes on without."""
+    monkeypatch.setattr(replaced, "_half_of_all", lambda: 2)
+    many = Replaced()
+    for path in files(tmp_path, FEW):
+        many.hold(str(path))
     assert held(tmp_path) == []
