@@ -429,8 +429,8 @@ def test_a_missing_input_of_a_light_one_is_no_failure_of_its_own(here: Path) -> 
     assert not (here / "copies/50.txt").exists(), "nothing was made from it"
 
 
-def without_sources(here: Path, last: dict[str, Any]) -> Plan:
-    """Sixty that are made in a moment, forty of the same function whose sources are not there, and another one."""
+def without_sources(source: str) -> Plan:
+    """Sixty that are made in a moment, and forty of the same function whose sources are not there."""
     plan = Plan("Some cannot be made", id="some")
 
     def make() -> str:
@@ -439,14 +439,14 @@ def without_sources(here: Path, last: dict[str, Any]) -> Plan:
     for n in range(60):
         plan.add(f"n{n}", make=make, produces=f"out/{n}.txt")
     for n in range(40):
-        plan.add(f"m{n}", make=make, requires=["n59"], sources=[f"gone/{n}.txt"], produces=f"more/{n}.txt")
-    plan.add("last", requires=["n59"], produces="last.txt", **last)
+        plan.add(f"m{n}", make=make, requires=["n59"], sources=[source.format(n)], produces=f"more/{n}.txt")
     return plan
 
 
 def test_the_first_failure_in_a_row_ends_a_run_that_is_to_fail_fast(here: Path) -> None:
     """Nothing is begun after it: no other light one, and no command."""
-    plan = without_sources(here, {"run": "echo deployed > {output}"})
+    plan = without_sources("gone/{}.txt")
+    plan.add("last", run="echo deployed > {output}", requires=["n59"], produces="last.txt")
     result = plan.run(jobs=1, fail_fast=True, check=False)
     assert len(result.failed) == 1
     assert not (here / "last.txt").exists()
@@ -454,16 +454,7 @@ def test_the_first_failure_in_a_row_ends_a_run_that_is_to_fail_fast(here: Path) 
 
 def test_what_would_fail_all_alike_is_not_tried_to_the_end_in_a_row(here: Path) -> None:
     """After a few equal failures nothing more is begun."""
-    plan = Plan("None can be made", id="none")
-
-    def make() -> str:
-        return "made"
-
-    for n in range(60):
-        plan.add(f"n{n}", make=make, produces=f"out/{n}.txt")
-    for n in range(40):
-        plan.add(f"m{n}", make=make, requires=["n59"], sources=["gone.txt"], produces=f"more/{n}.txt")
-    result = plan.run(jobs=1, check=False)
+    result = without_sources("gone.txt").run(jobs=1, check=False)
     assert len(result.failed) < 10
     assert result.paused is not None
     assert result.paused.code == "same_error"

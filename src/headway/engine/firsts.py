@@ -102,7 +102,7 @@ class Firsts:
             return None
         assert job.fp is not None, "what is to be made is made from something"
         left = dict.fromkeys(produces, "")
-        return Task(job, job.fp, ONCE, loop=self._loop, left=left, light=True, first=True)
+        return Task(job, job.fp, ONCE, loop=self._loop, left=left, light=True)
 
 
 def _none(_: str) -> None:

@@ -42,8 +42,7 @@ TOUCHED = "touched"
 
 class Task(msgspec.Struct):
     """What a worker needs to make an artifact. `before`: shared files, as they have to be when an attempt begins;
-    `left`: what stands at its own paths until then; `light`: it takes but a moment, by all that is known; `first`: it
-    was begun without further questions, and ends so if nothing went wrong.
+    `left`: what stands at its own paths until then; `light`: it takes but a moment, by all that is known.
     """
 
     job: Job
@@ -55,7 +54,6 @@ class Task(msgspec.Struct):
     replaces: bool = False
     left: Mapping[str, str] = {}
     light: bool = False
-    first: bool = False
 
 
 class Outcome(msgspec.Struct):

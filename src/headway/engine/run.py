@@ -30,7 +30,7 @@ from headway.engine.expansion import Expansion
 from headway.engine.firsts import ONCE, Firsts
 from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs, effect_question
-from headway.engine.judge import UNTOUCHED, Judge
+from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
 from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
 from headway.engine.moved import changed_meanwhile, moved_inputs, read_too_early, with_moves
@@ -491,8 +491,6 @@ class Run:
     def _taken(self, outcome: Outcome) -> Taken:
         """What an outcome means: the command that records it, and what follows once it is recorded."""
         task = self._running.pop(outcome.id)
-        if task.first and outcome.ok and not outcome.stood:
-            return task, *self._first_made(task, outcome)
         self._in_place.let_go(outcome.id)
         self._groups.ended(outcome.id)
         if outcome.code == TOUCHED:
@@ -562,28 +560,6 @@ class Run:
             prompt=outcome.prompt,
             attempts=outcome.attempts,
         )
-        return command, go_on
-
-    def _first_made(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
-        """As `_completed`, for what was begun without further questions: nothing but its inputs can have changed."""
-        spec = task.job.spec
-        self._workers.learn(spec, outcome)
-        if spec.sources or moved_inputs(self._judge, spec, self._moment, cheaply=False):
-            return self._completed(task, outcome)
-        command = cmd.CompleteArtifact(
-            id=outcome.id,
-            token=task.token,
-            outputs=outcome.outputs,
-            fp=task.fp,
-            ms=outcome.ms,
-            stdout=outcome.stdout,
-            stderr=outcome.stderr,
-        )
-
-        def go_on() -> None:
-            self._halt.succeeded()
-            self._tally.settle(outcome.id, "made", UNTOUCHED, ms=outcome.ms)
-
         return command, go_on
 
     def _failed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
