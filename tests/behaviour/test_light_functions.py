@@ -518,3 +518,20 @@ def test_a_function_that_closes_all_files_ends_the_run_with_a_word(here: Path) -
     again = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
     assert again.returncode == 0, again.stderr
     assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(200)}
+
+
+def test_outputs_whose_folder_was_moved_out_of_the_project_are_not_made_anew_there(here: Path) -> None:
+    """They stand, through the link that was left in its place: what is theirs to replace is still not the project's."""
+    outside = here.parent / f"{here.name}-moved"
+    word = ["old"]
+    plan = Plan("Moved", id="moved")
+    for n in range(40):
+        plan.add(f"n{n}", make=lambda n=n: f"{word[0]} {n}", produces=f"out/{n}.txt", version="1")
+    plan.run(jobs=1)
+    (here / "out").rename(outside)
+    (here / "out").symlink_to(outside)
+    word[0] = "new"
+    result = plan.run(jobs=1, rerun_all=True, check=False)
+    assert result.made == []
+    assert "outside the project" in next(iter(result.failed.values()))
+    assert {path.read_text() for path in outside.iterdir()} == {f"old {n}" for n in range(40)}

@@ -255,8 +255,7 @@ class Workshop:
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         said = Outcome(spec.id, True)
         try:
-            stands = task.left.get if task.replaces else None  # then its folder is there
-            row.make_parents([path for path in paths if not stands(path)] if stands is not None else paths)
+            row.make_parents(paths)
             if task.before and not self.put_back(task.before):
                 return _failed(said, "unstored", "What a shared file was before is not stored any more")
             if spec.templates and self._render is not None:
