@@ -250,11 +250,8 @@ def reuse_key(fp: Fingerprint) -> str:
 
 
 def _key(fp: Fingerprint, size: _Size) -> str:
-    spec, recipe, inputs, sources, before = fp.spec, fp.recipe, fp.inputs, fp.sources, fp.before
-    text = (
-        f"key{fp.v}:[s{size(spec)}:{spec}s{size(recipe)}:{recipe}]{_pairs(inputs, size) if inputs else '[]'}"
-        f"{_pairs(sources, size) if sources else '[]'}{_pairs(before, size) if before else '[]'}"
-    )
+    text = f"key{fp.v}:{_texts((fp.spec, fp.recipe), size)}"
+    text += f"{_pairs(fp.inputs, size)}{_pairs(fp.sources, size)}{_pairs(fp.before, size)}"
     return f"{text}templates{_pairs(fp.templates, size)}" if fp.templates else text
 
 

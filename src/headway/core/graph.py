@@ -167,8 +167,7 @@ class ArtifactGraph:
 
     def waves(self) -> list[list[str]]:
         """As `execution_waves`, leaving out whatever is on or behind a cycle: for drafts."""
-        depth = self._in_one_pass() if self._depths is None else self._depths  # their order is of no interest here
-        depth = self.depths() if depth is None else depth
+        depth = self._depths or self._in_one_pass() or self.depths()  # their order is of no interest here
         waves: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
         for artifact_id in self._artifacts:
             if (place := depth.get(artifact_id)) is not None:

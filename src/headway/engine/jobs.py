@@ -58,7 +58,6 @@ class Jobs(Surroundings):
         self._running = running
         self._moment = moment
         self._cancelled = cancelled
-        self._as_told: dict[str, Callable[..., Any]] = {}
 
     def job(self, spec: ArtifactSpec, fp: Fingerprint | None) -> Job:
         """What is to be done for an artifact. `fp`: what it is made from; none where it is only checked."""
@@ -68,14 +67,14 @@ class Jobs(Surroundings):
             pipeline = state.settings.pipeline(spec.pipeline)
             named = pipeline.state if pipeline is not None else ""
             shared_file = named if named in spec.reads or named in spec.modifies else ""
-        function = None
-        if spec.make and fp is not None:
-            function, fp = self._loaded(spec, fp)
+        function = self._function(spec) if spec.make and fp is not None else None
+        if function is not None and fp is not None:
+            fp = self._judge.digests.as_loaded(spec, fp)
         reads = spec.sources or spec.run or spec.verify
         return Job(
             spec=spec,
             root=self._workshop.root,
-            inputs=self._workshop.inputs(spec, self._judge.recorded, state) if spec.requires else Inputs(),
+            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts) if spec.requires else Inputs(),
             sources=(self._judge.files.declared(spec) or self._judge.sources_of(spec.id)) if reads else [],
             variables=state.settings.vars,
             around=self,
@@ -85,19 +84,6 @@ class Jobs(Surroundings):
             effect_key=self._effect_key(spec) if spec.effects else "",
             state=shared_file,
         )
-
-    def _loaded(self, spec: ArtifactSpec, fp: Fingerprint) -> tuple[Callable[..., Any], Fingerprint]:
-        """The function that makes an artifact, and what the artifact is made from by it as it was loaded.
-
-        One of the project that is what its digest was taken of stays that: it is asked about once.
-        """
-        function = self._as_told.get(spec.make)
-        if function is not None:
-            return function, fp
-        function, loaded = self._function(spec), self._judge.digests.as_loaded(spec, fp)
-        if loaded is fp and not self._judge.functions:
-            self._as_told[spec.make] = function
-        return function, loaded
 
     def verify(self, spec: ArtifactSpec) -> str:
         """Why what is at its paths does not stand the artifact's own check, or ""."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import LENGTH, content_of, reuse_key
+from headway.core.fingerprint import content_of, reuse_key
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
@@ -424,9 +424,7 @@ class Judge:
         for required in requires:
             done = completed.get(required)
             if done is not None:
-                outputs = done.outputs
-                plain = len(outputs) == 1 and outputs[0].kind != "link"  # as most are: `content_of` without asking it
-                found[required] = outputs[0].digest[:LENGTH] if plain else content_of(done)
+                found[required] = content_of(done)
             elif required in state.artifacts or self.found_elsewhere(required):
                 found[required] = self.content(required)
         return found

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
-from headway.core.state import Fingerprint, Output, State
+from headway.core.state import Fingerprint, Output
 from headway.disk import REAL, write_all, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.templates import Rendered
@@ -399,13 +399,12 @@ class Workshop:
         self,
         spec: ArtifactSpec,
         recorded: Callable[[str], tuple[Output, ...]],
-        state: State | None = None,
+        artifacts: Mapping[str, ArtifactSpec] | None = None,
     ) -> Mapping[str, Input]:
         """What a recipe gets of all its requirements. Those of other plans also answer to their plain names.
 
-        The plan's `state` knows the names of outputs; a phase calls the phases of its own unit by their names.
+        `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
         """
-        artifacts = state.artifacts if state is not None else {}
         if artifacts and (spec.phase or spec.templates):
             inputs = Inputs()
             for r in spec.requires:
@@ -416,13 +415,7 @@ class Workshop:
                     name = required.phase if required.phase and required.unit == spec.unit else r
                     inputs[name] = self.input(recorded(r), required.outputs)
             return inputs
-        found, prefix = Inputs(), self._prefix
-        completed = state.completed if state is not None and not state.made and not state.skipped else {}
-        for r in spec.requires:
-            done = completed.get(r)
-            outputs = done.outputs if done is not None else recorded(r)
-            found[r] = Input(prefix, outputs) if outputs and outputs[0].path else self.input(outputs)
-        return found
+        return Inputs({required: self.input(recorded(required)) for required in spec.requires})
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""

@@ -110,14 +110,12 @@ def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: b
     held, found = moment.held, list[str]()
     if held.issuperset(spec.requires):
         return found
-    chains, holds, state = judge.shared.chains, judge.observer.holds, judge.state
-    completed = state.completed if not state.made and not state.skipped else {}
+    chains, holds = judge.shared.chains, judge.observer.holds
     for required in spec.requires:
         if required in held:
             continue
-        done = completed.get(required)
         moved = False
-        for output in done.outputs if done is not None else judge.recorded(required):
+        for output in judge.recorded(required):
             path = output.path
             if not path or path in chains or (cheaply and output.kind == "tree"):
                 continue

@@ -439,7 +439,7 @@ class Run:
         return task.job.spec.id in self._announced
 
     def _launch(self, tasks: list[Task]) -> None:
-        ids = tuple([task.job.spec.id for task in tasks])
+        ids = tuple(task.job.spec.id for task in tasks)
         wait = any(task.job.spec.effects or (task.replaces and not self._is_announced(task)) for task in tasks)
         reasons: dict[str, str] = {a: self._judge.reasons[a].code for a in ids if a not in self.result.reasons}
         try:

@@ -337,9 +337,7 @@ class Session:
     def _ask(self, judged: Judged, call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
         state = judged.execution.state
-        if not state.planned_at and not any(
-            spec.agent and kind_of(spec) in SPENDS for spec in state.artifacts.values()
-        ):
+        if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
             return None
         stale = judged.stale
         making = [a for a in stale if state.artifacts[a].has_recipe]

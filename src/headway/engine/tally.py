@@ -130,7 +130,7 @@ class Tally:
         if judged is None or self._judge.state.artifacts[artifact_id].gathers:
             return
         getattr(self.result, how).append(artifact_id)
-        self._reporter.finished(artifact_id, how, judged if reason.code == "fresh" else reason, ms, note)
+        self._reporter.finished(artifact_id, how, judged if reason.fresh else reason, ms, note)
 
     # It is not, and what needs it is given up with it.
 

@@ -26,9 +26,6 @@ LIGHT_MS, LIGHT_AFTER = 2, 8
 
 Of one that nobody has met in this run, the last time that the artifact was made counts for all of them."""
 
-MOST_LIGHT = 3 * LIGHT_AFTER
-"""So many times count at most."""
-
 LIGHT_FOR = 0.01
 """How long, in seconds, a thread makes light tasks before it tells of them: whoever kills the run loses that much."""
 
@@ -92,13 +89,11 @@ class Workers:
         """Take note of how long a function took."""
         if spec.make:
             score = self._quick.get(spec.make, 0)
-            if score >= MOST_LIGHT and outcome.ok and outcome.ms <= LIGHT_MS:
-                return
             if not outcome.ok or outcome.ms > LIGHT_LATE * 1000:
                 score = 0
             else:
                 score += 1 if outcome.ms <= LIGHT_MS else -LIGHT_AFTER // 2
-            self._quick[spec.make] = max(0, min(score, MOST_LIGHT))
+            self._quick[spec.make] = max(0, min(score, 3 * LIGHT_AFTER))
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""

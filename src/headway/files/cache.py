@@ -75,7 +75,7 @@ class Cache:
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
         """Add to the stat cache: in the order of its pages, so that each is touched once."""
         known = sorted([(path, entry) for path, entry in entries if path.isascii() or is_text(path)], key=itemgetter(0))
-        rows = [(path, s, m, c, i, e.digest, e.kind, e.at) for path, e in known for s, m, c, i in (e.stat,)]
+        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in known]
         with self._writing() as db:
             if db is not None and rows:
                 db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)

@@ -85,8 +85,6 @@ def _line(text: str) -> str:
 
 def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
     artifact_id = spec.id
-    if status == "complete" and not spec.description and artifact_id not in state.evidence:
-        return _plainly_made(spec)
     about = f": {' '.join(spec.description.split())}" if spec.description else ""
     notes = [] if status in ("complete", "pending") else [status.replace("_", " "), *_in_question(state, artifact_id)]
     if artifact_id in state.evidence:
@@ -96,14 +94,6 @@ def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
     if spec.produces:
         notes.append(f"`{'`, `'.join(spec.produces)}`")
     return f"- [{MARK[status]}] **{artifact_id}**{about}" + (f" ({'; '.join(filter(None, notes))})" if notes else "")
-
-
-def _plainly_made(spec: ArtifactSpec) -> str:
-    """The line of an artifact of which nothing else is to be said, as of most: quicker than to put it together."""
-    notes = [f"needs {', '.join(spec.requires)}"] if spec.requires else []
-    if spec.produces:
-        notes.append(f"`{'`, `'.join(spec.produces)}`")
-    return f"- [x] **{spec.id}** ({'; '.join(notes)})" if notes else f"- [x] **{spec.id}**"
 
 
 def _in_question(state: State, artifact_id: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -19,7 +19,7 @@ from headway.core.graph import ArtifactGraph
 from headway.core.ids import hash_goal
 from headway.core.lifecycle import all_done, is_done
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile
-from headway.core.state import Completion, Fingerprint, How, Output, PlanStatus, Position, State
+from headway.core.state import Completion, PlanStatus, Position, State
 from headway.errors import FormatTooNew, UsageError
 
 VERSION = "1.0"
@@ -140,9 +140,9 @@ def render(execution: SavedExecution) -> bytes:
     frame = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
     pieces: list[bytes] = []
     for opening, closing, lines in (
-        (b'"artifacts": {', b"}", _artifact_lines(state.artifacts.values())),
+        (b'"artifacts": {', b"}", map(_artifact_line, state.artifacts.values())),
         (b'"waves": [', b"]", map(_encode, waves)),
-        (b'"completed": {', b"}", _completed_lines(state.completed)),
+        (b'"completed": {', b"}", map(_completed_line, state.completed.items())),
     ):  # what opens cannot stand in a text before it: a quotation mark is escaped there
         before, _, frame = frame.partition(opening + closing)
         inner = b",\n      ".join(lines)
@@ -184,79 +184,31 @@ def _frame(execution: SavedExecution, waves: list[list[str]]) -> dict[str, Any]:
     }
 
 
-def _artifact_lines(specs: Collection[ArtifactSpec]) -> list[bytes]:
-    """All that each spec says, plus RFC-040's keys, which are always present."""
-    paths = _lines([spec.produces[0] if spec.produces else None for spec in specs])
-    ids = _lines([spec.id for spec in specs])
-    blanks = [
-        _BLANKS[not spec.description, not spec.contract, not spec.requires, not spec.domain_type] for spec in specs
-    ]
-    return [
-        b'%s: %s,"produces_file":%s%s}' % (artifact_id, said[:-1], path, blank)
-        for artifact_id, said, path, blank in zip(ids, _lines(specs), paths, blanks, strict=True)
-    ]
+def _artifact_line(spec: ArtifactSpec) -> bytes:
+    """All that the spec says, plus RFC-040's keys, which are always present."""
+    said = _encode(spec)[:-1]
+    path = _encode(spec.produces[0]) if spec.produces else b"null"
+    blank = _BLANKS[not spec.description, not spec.contract, not spec.requires, not spec.domain_type]
+    return b'%s: %s,"produces_file":%s%s}' % (_encode(spec.id), said, path, blank)
 
 
-def _completed_lines(completed: Mapping[str, Completion]) -> list[bytes]:
-    """The completions, with RFC-040's names for what has one there."""
-    made = [
-        _Completed(
-            content_hash(done),
-            done.tier,
-            done.ms,
-            done.verified,
-            done.seq,
-            done.at,
-            done.by,
-            done.outputs,
-            done.fp,
-            done.how,
-            done.note,
-            done.wrote,
-            done.stdout,
-            done.stderr,
-            done.prompt,
-            done.attempts,
-            done.integrates,
-        )
-        for done in completed.values()
-    ]
-    return [b"%s: %s" % pair for pair in zip(_lines(completed), _lines(made), strict=True)]
+def _completed_line(item: tuple[str, Completion]) -> bytes:
+    """A completion, with RFC-040's names for what has one there."""
+    artifact_id, done = item
+    named = done.tier or done.ms or done.verified
+    rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False) if named else done)
+    tier, verified = _encode(done.tier) if done.tier else b'""', b"true" if done.verified else b"false"
+    return b'%s: {"content_hash":%s,"model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
+        _encode(artifact_id),
+        _encode(content_hash(done)),
+        tier,
+        done.ms,
+        verified,
+        rest[1:],
+    )
 
 
-def _lines(values: Iterable[Any]) -> list[bytes]:
-    """Each value as JSON: all at once, and then apart at the line feeds, of which there are none within one."""
-    return _encode_lines(list(values)).splitlines()
-
-
-_encoder = msgspec.json.Encoder()
-_encode, _encode_lines = _encoder.encode, _encoder.encode_lines
-_NO_FINGERPRINT: Fingerprint = Completion(0, "").fp
-"""The very one that a completion has by default: it is known by its identity when defaults are left out."""
-
-
-class _Completed(msgspec.Struct, omit_defaults=True, gc=False):
-    """A completion as RFC-040 has it, and behind that what it has no name for, in a completion's own order."""
-
-    content_hash: str
-    model_tier: str
-    duration_ms: int
-    verified: bool
-    seq: int
-    at: str
-    by: str = ""
-    outputs: tuple[Output, ...] = ()
-    fp: Fingerprint = _NO_FINGERPRINT
-    how: How = "made"
-    note: str = ""
-    wrote: tuple[str, ...] = ()
-    stdout: str = ""
-    stderr: str = ""
-    prompt: str = ""
-    attempts: int = 1
-    integrates: dict[str, tuple[str, ...]] = {}
-
-
+_encode = msgspec.json.Encoder().encode
 _RFC = (b',"description":""', b',"contract":""', b',"requires":[]', b',"domain_type":null')
 _BLANKS = {
     lacks: b"".join(text for lack, text in zip(lacks, _RFC, strict=True) if lack)
@@ -286,16 +238,18 @@ def _rest(state: State) -> dict[str, Any]:
 
 def _distribution(artifacts: Iterable[ArtifactSpec]) -> dict[str, int]:
     """RFC-036's tiers: without requirements small, up to two medium, else large."""
-    counts = [len(spec.requires) for spec in artifacts]
-    small, medium = counts.count(0), counts.count(1) + counts.count(2)
-    return {"small": small, "medium": medium, "large": len(counts) - small - medium}
+    mix = {"small": 0, "medium": 0, "large": 0}
+    for spec in artifacts:
+        count = len(spec.requires)
+        mix["small" if not count else "medium" if count <= 2 else "large"] += 1
+    return mix
 
 
 def _metrics(state: State, waves: list[list[str]]) -> dict[str, Any]:
     durations = {artifact_id: done.ms for artifact_id, done in state.completed.items()}
     total = len(state.artifacts)
     return {
-        "total_duration_ms": sum([max([durations.get(a, 0) for a in wave], default=0) for wave in waves]),
+        "total_duration_ms": sum(max((durations.get(a, 0) for a in wave), default=0) for wave in waves),
         "model_distribution": _distribution(state.artifacts.values()),
         "parallelization_factor": round(total / len(waves), 2) if waves else 0.0,
         "estimated_sequential_ms": sum(durations.values()),
@@ -389,7 +343,7 @@ def _plain_rest(execution: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str, Any]:
-    """Undo `_artifact_lines`. A foreign file lists requirements in the order of a set; they are sorted."""
+    """Undo `_artifact_line`. A foreign file lists requirements in the order of a set; they are sorted."""
     found = {}
     for artifact_id, item in given.items():
         plain = {key: value for key, value in item.items() if value is not None}
@@ -405,7 +359,7 @@ def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str
 
 
 def _completion_from_dict(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo `_completed_lines`; of a foreign file, what we have a place for."""
+    """Undo `_completed_line`; of a foreign file, what we have a place for."""
     known = {key: value for key, value in item.items() if key in _COMPLETION}
     return {
         "seq": 0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -73,18 +72,14 @@ def too_long(**texts: str) -> Rejection | None:
 
 
 _words_of = attrgetter("description", "contract", "instructions", "run", "verify")
-_lists_of = attrgetter("acceptance", "constraints", "tags")
-_SILENT = ("",) * 5
-_NO_LISTS = ((),) * 3
 
 
 def overlong(specs: Sequence[ArtifactSpec]) -> Rejection | None:
     """The same for what artifacts say of themselves."""
     for spec in specs:
-        words, lists = _words_of(spec), _lists_of(spec)
-        size = sum(map(len, words)) if words != _SILENT else 0
-        if lists != _NO_LISTS:
-            size += sum(map(len, chain(*lists)))
+        size = sum(map(len, _words_of(spec)))
+        if spec.acceptance or spec.constraints or spec.tags:
+            size += sum(map(len, (*spec.acceptance, *spec.constraints, *spec.tags)))
         if size > LONGEST:
             return Rejection(
                 kind="usage",

@@ -90,8 +90,7 @@ def completed(state: State, event: ev.Came, record: ev.Record) -> None:
         event.integrates,
     )
     spec = state.artifacts[event.id]
-    if spec.phase:
-        remember(state, spec)
+    remember(state, spec)
     if event.type == "artifact_completed":
         _settle(state, spec, completion)
     else:
