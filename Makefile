@@ -17,7 +17,7 @@ setup: .venv/.installed  ## Make .venv with all extras, from the lock, by hash
 	$(BIN)/python $(PIP) --require-hashes -r requirements.lock
 	@touch $@
 
-.venv/.installed: .venv/.locked pyproject.toml
+.venv/.installed: .venv/.locked pyproject.toml tools/native.py src/headway/_bulk.c
 	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -17,7 +17,8 @@ SRC = Path(__file__).parents[1] / "src" / "headway"
 
 # From the bottom up. Parts that share a row do not import one another.
 LAYERS = (
-    {"calm", "errors", "version"},
+    {"_bulk"},
+    {"bulk", "calm", "errors", "version"},
     {"core", "disk", "stamp"},
     {"ledger", "files", "given"},
     {"projections"},

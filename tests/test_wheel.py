@@ -25,7 +25,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("src", "tools"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)], cwd=source)
     return next(out.glob("*.whl"))
 
@@ -81,7 +82,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     """Code, its type marker and its metadata: no tests, no caches."""
     names = zipfile.ZipFile(wheel).namelist()
     assert "headway/py.typed" in names
-    assert {name.split("/")[0] for name in names} == {"headway", wheel.name.split("-py3")[0] + ".dist-info"}
+    assert {name.split("/")[0] for name in names} == {"headway", "-".join(wheel.name.split("-")[:2]) + ".dist-info"}
     assert [name for name in names if "__pycache__" in name] == []
 
 

@@ -153,13 +153,11 @@ def changes(
     except (OSError, ValueError, EOFError, TypeError):
         return None
     ledgers, lots, folders, folder_stats, absent, apart = stamp[2]
+    from headway import bulk  # for those who have more to do than nothing
+
     files = {path: found for lot in lots for path, found in _opened(lot)}
-    folder = open_folder(root)
-    try:
-        now = stats_at(files, folder)
-        changed = frozenset([path for (path, known), found in zip(files.items(), now, strict=True) if found != known])
-    finally:
-        os.close(folder)
+    paths = list(files)
+    changed = frozenset([paths[number] for number in bulk.changed(f"{root}/", paths, list(files.values()))])
     if changed.intersection(apart):
         return None
     return changed, {

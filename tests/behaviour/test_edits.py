@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import runpy
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headway import bulk
+from headway.bulk import Answer, Order
 from headway.core.events import ArtifactFailed, EditPreserved, OutputAccepted
 from headway.doctor import Doctor
 from headway.engine.gc import free_space
@@ -711,17 +714,17 @@ def test_whoever_writes_right_after_an_output_was_put_in_place_is_noticed(
     bench.plan("a")
     bench.run()
     bench.makes("a", lambda: "new")
-    real = os.replace
+    target, real = bench.path("out/a.txt"), bulk.write
 
-    def meanwhile(source: str, target: str) -> None:
-        real(source, target)
-        if target.endswith("a.txt"):
-            theirs = Path(target).with_name("theirs") if how == "replaced" else Path(target)
-            theirs.write_text("?" * Path(target).stat().st_size)
-            theirs.rename(target)
+    def meanwhile(orders: Sequence[Order]) -> list[Answer]:
+        answers = real(orders)
+        theirs = target.with_name("theirs") if how == "replaced" else target
+        theirs.write_text("?" * target.stat().st_size)
+        theirs.rename(target)
+        return answers
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", meanwhile)
+        patch.setattr(bulk, "write", meanwhile)
         bench.run(rerun=["a"])
     assert set(bench.out("a")) == {"?"}
     assert bench.run().log == ["held a"]

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from headway import bulk
 from headway.core.plan import Profile
 from headway.disk import RealDisk
 from headway.engine import workers
@@ -755,20 +756,13 @@ def test_a_disk_without_room_for_the_ledger_ends_the_run(tmp_path: Path, writes:
     assert bench.stale() == {}
 
 
-class Full(RealDisk):
-    """A disk that takes nothing more."""
-
-    def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
 def test_a_disk_without_room_for_an_output_fails_the_artifact(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the path, whether there was something in its place or not."""
     bench.plan("a -> b")
     for again in ([], ["a"]):
         bench.makes("a", (lambda: "new") if again else (lambda: "old"))
         with monkeypatch.context() as patched:
-            patched.setattr("headway.files.outputs.REAL", Full())
+            patched.setattr(bulk, "write", lambda orders: [(errno.ENOSPC, bulk.NOTHING, 0) for _ in orders])
             ran = bench.run(rerun=again)
         assert ran.result.failed == {"a": f"No space left on device: {bench.path('out/a.txt')}"}
         assert "a" in bench.run().result.made

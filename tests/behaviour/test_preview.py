@@ -78,11 +78,12 @@ def test_times_are_the_median_of_an_artifacts_own_history(bench: Bench, monkeypa
     """With the range around it; as many completions as are remembered."""
     bench.plan("a -> b")
     from headway.engine import making
+    from headway.engine.row import Outcome, Row
 
     real = making.Workshop.make
     for ms in (30, 10, 50):
 
-        def timed(shop: making.Workshop, task: making.Task, row: making.Row, ms: int = ms) -> making.Outcome:
+        def timed(shop: making.Workshop, task: making.Task, row: Row, ms: int = ms) -> Outcome:
             outcome = real(shop, task, row)
             outcome.ms = ms
             return outcome

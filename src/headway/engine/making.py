@@ -1,16 +1,14 @@
 """One artifact, made once: prepare its inputs, run its recipe with retries, verify, take its outputs into blobs.
 
-Runs in a worker's thread. Knows nothing of ledgers and schedules: what it returns is recorded by the run. What one
-thread makes in a row is taken into blobs in one write, before anybody is told of it.
+Runs in a worker's thread. Knows nothing of ledgers and schedules: what it returns is recorded by the run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,12 @@ from msgspec.structs import replace
 from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
-from headway.disk import REAL, write_all, write_file
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
+from headway.engine.row import Outcome, Row, failure_of, left_by
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
-from headway.files.blobs import LARGE
 from headway.files.outputs import Outputs, Placed
+from headway.files.texts import Texts
 
 EVIDENCE = 4096
 """How much of what a check prints is recorded: this much of its end."""
@@ -56,121 +54,6 @@ class Task(msgspec.Struct):
     light: bool = False
 
 
-class Outcome(msgspec.Struct):
-    """What came of it. `stood`: what had come to stand at its paths since they were looked at, kept as blobs."""
-
-    id: str
-    ok: bool
-    outputs: tuple[Output, ...] = ()
-    code: str = ""
-    error: str = ""
-    attempts: int = 1
-    ms: int = 0
-    stdout: str = ""
-    stderr: str = ""
-    verified: bool = False
-    retry_after: float | None = None
-    checks: tuple[Check, ...] = ()
-    prompt: str = ""
-    stood: tuple[Output, ...] = ()
-
-
-class Row:
-    """What one thread makes one after the other: blobs are written once for all of it, and folders are not looked at
-    again where something was just put.
-
-    Whoever waits for it may ask in between for what is done so far: the one at hand may take its time.
-    """
-
-    def __init__(self, outputs: Outputs) -> None:
-        self._outputs = outputs
-        self._folder: str | None = None
-        self._lock = threading.RLock()
-        self._ended: list[Outcome] = []
-        self._since = 0.0
-        self._made: list[tuple[Outcome, list[Placed]]] = []
-        self._texts: list[tuple[Outcome, str, bytes]] = []
-        self._size = 0
-
-    def make_parents(self, paths: Iterable[str]) -> None:
-        """The folders above outputs are there: whatever is made next may rely on it, and may take them away."""
-        for path in paths:
-            if self._folder != path[: path.rfind("/", 0, -1) + 1]:
-                self._outputs.make_parents(path)
-        self._folder = None
-
-    def add(self, outcome: Outcome, placed: list[Placed]) -> None:
-        """These are its outputs once they are in blobs; many bytes are taken there at once.
-
-        The folder that the last of them was just put into is there until something else is done.
-        """
-        with self._lock:
-            self._made.append((outcome, placed))
-            for one in placed:
-                self._size += len(one.data)
-            if self._size >= LARGE:
-                self.keep()
-        path = placed[-1].path
-        if path and not outcome.checks:
-            self._folder = path[: path.rfind("/", 0, -1) + 1]
-
-    def add_text(self, outcome: Outcome, name: str, text: bytes) -> None:
-        """What belongs to it besides, and its name among the blobs."""
-        with self._lock:
-            self._texts.append((outcome, name, text))
-            self._size += len(text)
-
-    def end(self, outcome: Outcome) -> None:
-        """This is what came of it."""
-        if not self._ended:
-            self._since = time.monotonic()
-        self._ended.append(outcome)
-
-    def tell(self, *, after: float = 0.0) -> list[Outcome]:
-        """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""
-        with self._lock:
-            count = len(self._ended)
-            if not count or time.monotonic() - self._since < after:
-                return []
-            self.keep()
-            self._outputs.replaced.let_go()
-            told = self._ended[:count]
-            del self._ended[:count]
-            return told
-
-    def keep(self) -> None:
-        """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
-        with self._lock:
-            made, texts = self._made, self._texts
-            self._made, self._texts, self._size = [], [], 0
-            try:
-                data = [one for _, placed in made for one in placed]
-                kept = self._outputs.keep(data, {name: text for _, name, text in texts})
-                end = 0
-                for outcome, placed in made:
-                    outcome.outputs = tuple(kept[end : (end := end + len(placed))])
-            except Exception:  # noqa: BLE001  # whatever it is, it is told below
-                self._folder = None  # it may be tried again, after a while
-                alone: dict[str, tuple[Outcome, list[Placed], dict[str, bytes]]] = {}
-                for outcome, placed in made:
-                    alone.setdefault(outcome.id, (outcome, [], {}))[1].extend(placed)
-                for outcome, name, text in texts:
-                    alone.setdefault(outcome.id, (outcome, [], {}))[2][name] = text
-                for outcome, placed, own in alone.values():
-                    self._keep_alone(outcome, placed, own)
-
-    def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: dict[str, bytes]) -> None:
-        try:
-            outputs = self._outputs.keep(placed, texts)
-        except Exception as error:  # noqa: BLE001  # said so with the artifact
-            outcome.prompt = "" if texts else outcome.prompt  # an event names no bytes that are not there
-            if outcome.ok:
-                _failed(outcome, *failure_of(error))
-                outcome.outputs = _left(self._outputs, [one.path for one in placed if one.path])
-        else:
-            outcome.outputs = tuple(outputs) if placed else outcome.outputs
-
-
 class Workshop:
     """Makes artifacts in one project."""
 
@@ -179,13 +62,12 @@ class Workshop:
         self._render = render
         self.outputs = outputs
         self._prefix = os.path.join(root, "")
-        self._texts = os.path.join(home, "texts")
-        self._below = os.path.relpath(self._texts, root)
+        self._texts = Texts(root, home, outputs.text)
 
     def row(self) -> Row:
         """For what one thread makes from here on: recipes before it may have done anything to the folders."""
         self.outputs.forget_folders()
-        return Row(self.outputs)
+        return Row(self.outputs, self._texts)
 
     def make_all(self, tasks: Iterable[Task], row: Row) -> None:
         """Make artifacts one after the other, up to the first that fails; the row tells what came of each.
@@ -197,11 +79,12 @@ class Workshop:
                 outcome = self.make(task, row)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
                 spec = task.job.spec
-                left = _left(self.outputs, (*spec.produces, *spec.modifies))
+                left = left_by(self.outputs, (*spec.produces, *spec.modifies))
                 outcome = Outcome(spec.id, False, left, *failure_of(error))
             row.end(outcome)
             if not outcome.ok:
                 break
+        row.write()
 
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
@@ -228,7 +111,7 @@ class Workshop:
             outcome.stood = (*stood, *outcome.stood)
         if not outcome.ok:
             spec = task.job.spec
-            outcome.outputs = _left(self.outputs, (*spec.produces, *spec.modifies))
+            outcome.outputs = left_by(self.outputs, (*spec.produces, *spec.modifies))
         return outcome
 
     def _wait(self, task: Task, seconds: float) -> tuple[Output, ...]:
@@ -257,7 +140,7 @@ class Workshop:
         try:
             row.make_parents(paths)
             if task.before and not self.put_back(task.before):
-                return _failed(said, "unstored", "What a shared file was before is not stored any more")
+                return said.fail("unstored", "What a shared file was before is not stored any more")
             if spec.templates and self._render is not None:
                 job = self._with_prompt(task, said, row)
             if job.function is not None:
@@ -269,22 +152,22 @@ class Workshop:
             if attempt.stdout or attempt.stderr:
                 said.stdout, said.stderr = self._keep(attempt.stdout), self._keep(attempt.stderr)
             if spec.templates and said.stdout:
-                self._as_file(said.stdout)
+                self._texts.put(said.stdout)
             if not attempt.ok:
                 said.retry_after = attempt.retry_after
-                return _failed(said, attempt.code, attempt.error)
-            text, known = self._write(attempt.value, job, {} if attempt.wrote else task.left, said)
+                return said.fail(attempt.code, attempt.error)
+            text, known = self._write(attempt.value, job, said, row, {} if attempt.wrote else task.left, task.light)
             others = [path for path in paths if path not in known] if len(known) != len(paths) else ()
             if others and (missing := self._missing(spec, others)):
-                return _failed(said, "output_missing", f"It did not write {', '.join(missing)}")
+                return said.fail("output_missing", f"It did not write {', '.join(missing)}")
             checked = self.verify(job) if spec.verify else None
             if checked is not None and checked.code == "cancelled":
-                return _failed(said, "cancelled", checked.error)
+                return said.fail("cancelled", checked.error)
             if checked is not None and not checked.ok:
                 said.stdout, said.stderr = self._keep(checked.stdout), self._keep(checked.stderr)
-                return _failed(said, "verify_failed", told(spec, checked))
+                return said.fail("verify_failed", told(spec, checked))
             if checked is not None and (missing := self._missing(spec, paths)):
-                return _failed(said, "output_missing", f"Its verify took {', '.join(missing)} away")
+                return said.fail("output_missing", f"Its verify took {', '.join(missing)} away")
             placed: list[Placed] = []
             if checked is not None or len(known) != len(spec.produces) or spec.modifies:
                 said.outputs = self.outputs.capture(paths) or (self.outputs.keep_text(text),)
@@ -293,19 +176,19 @@ class Workshop:
             said.verified = checked is not None
             said.checks = self.checks(job) if spec.gates else ()
             if said.checks and job.around.cancelled():
-                return _failed(said, "cancelled", "The run stopped")
+                return said.fail("cancelled", "The run stopped")
             if placed:
                 row.add(said, placed)
             return said
         except HeadwayError as error:
             if not error.error_code.startswith("template."):
-                return _failed(said, *failure_of(error))
+                return said.fail(*failure_of(error))
             said.stderr = self._keep(error.hint.encode())  # the names that a template has are many: `why` lists them
-            return _failed(said, error.error_code, error.message)
+            return said.fail(error.error_code, error.message)
         except OSError as error:
-            return _failed(said, *failure_of(error))
+            return said.fail(*failure_of(error))
         except (ValueError, TypeError, msgspec.MsgspecError) as error:
-            return _failed(said, "return_value", f"What it returned cannot be written: {error}")
+            return said.fail("return_value", f"What it returned cannot be written: {error}")
 
     def _with_prompt(self, task: Task, said: Outcome, row: Row) -> Job:
         """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file.
@@ -316,12 +199,20 @@ class Workshop:
         rendered = self._render(task.job)
         data = rendered.text.encode()
         if task.light:
-            said.prompt = hashlib.sha256(data).hexdigest()
-            row.add_text(said, said.prompt, data)
+            said.prompt = digest = hashlib.sha256(data).hexdigest()
+            row.add_text(said, digest, data)
+            row.put(said, digest, data)
         else:
-            said.prompt = self._keep(data)
-        path = self._as_file(said.prompt, data)
-        return replace(task.job, prompt=rendered.text, prompts=rendered.parts, prompt_path=path, responses=[])
+            said.prompt = digest = self._keep(data)
+            self._texts.put(digest, data)
+        return replace(
+            task.job,
+            prompt=rendered.text,
+            prompts=rendered.parts,
+            prompt_path=self._texts.path(digest),
+            show_prompt=lambda: self._texts.put(digest, data),
+            responses=[],
+        )
 
     def _missing(self, spec: ArtifactSpec, paths: Iterable[str]) -> list[str]:
         missing = [path for path in paths if not self._exists(path)]
@@ -332,24 +223,29 @@ class Workshop:
         full = os.path.join(self.root, path)
         return bool(os.listdir(full)) if path.endswith("/") and os.path.isdir(full) else os.path.lexists(full)
 
-    def _write(self, value: Any, job: Job, left: Mapping[str, str], said: Outcome) -> tuple[bytes, dict[str, Placed]]:
+    def _write(
+        self, value: Any, job: Job, said: Outcome, row: Row, left: Mapping[str, str], light: bool
+    ) -> tuple[bytes, dict[str, Placed]]:
         """Put what a function returned where it belongs: the text of one without files, and what was written.
 
-        `left`: what was at its paths before, where the function has nothing to do with what stands there now.
+        `left`: what was at its paths before, where the function has nothing to do with what stands there now. What is
+        light, and has nothing but what it returned, is written together with others of the row.
         """
+        spec = job.spec
         if job.function is None:
-            return (value if isinstance(value, bytes) and not job.spec.produces else b""), {}
+            return (value if isinstance(value, bytes) and not spec.produces else b""), {}
         _, written = _functions()
         text, known = b"", dict[str, Placed]()
-        for path, data in written(value, job).items():
+        returned = written(value, job)
+        later = light and len(returned) == len(spec.produces) and not (spec.modifies or spec.gates)
+        later = later and not any(isinstance(data, Path) for data in returned.values())
+        for path, data in returned.items():
             if not path:
                 text = data if isinstance(data, bytes) else self._found(data).read_bytes()
             elif isinstance(data, Path):
                 self._copy(data, path, left.get(path), said)
             else:
-                known[path] = placed = self.outputs.place(path, data, left=left.get(path))
-                if placed.stood is not None:
-                    said.stood += (placed.stood,)
+                known[path] = row.place(said, path, data, left.get(path), later=later)
         return text, known
 
     def _copy(self, source: Path, path: str, left: str | None, said: Outcome) -> None:
@@ -422,17 +318,7 @@ class Workshop:
         if not outputs or outputs[0].path:
             return Input(self._prefix, outputs, names)
         text, digest = self.outputs.text, outputs[0].digest
-        return Input(self._prefix, (Output(self._as_file(digest), digest),), read=lambda: text(digest))
-
-    def _as_file(self, digest: str, data: bytes | None = None) -> str:
-        """A blob, whose bytes may be at hand, as a file that nobody changes: its path from the project."""
-        path = f"{self._texts}/{digest}"
-        read = self.outputs.text
-        if not _write_new(path, lambda: read(digest) if data is None else data) and not _has_digest(path, digest):
-            os.makedirs(self._texts, exist_ok=True)
-            write_file(REAL, path, [read(digest) if data is None else data], durable=False)
-            os.chmod(path, 0o444)
-        return f"{self._below}/{digest}"
+        return Input(self._prefix, (Output(self._texts.put(digest), digest),), read=lambda: text(digest))
 
 
 @cache
@@ -449,27 +335,6 @@ def _command(job: Job, line: str, *, collect: bool = False) -> Attempt:
     return run_command(job, line, collect=collect)
 
 
-def _write_new(path: str, data: Callable[[], bytes]) -> bool:
-    """Write a file that is not there yet, at once; whoever finds half of it will see by its digest."""
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-    except OSError:
-        return False
-    try:
-        write_all(REAL, fd, data(), 0)
-    finally:
-        os.close(fd)
-    return True
-
-
-def _has_digest(path: str, digest: str) -> bool:
-    """Whether a text is where it was put, and still what it was."""
-    try:
-        return hashlib.sha256(_read(path)).hexdigest() == digest
-    except OSError:
-        return False
-
-
 def told(spec: ArtifactSpec, checked: Attempt) -> str:
     """What `verify` says against it, and which command says so."""
     first, *more = spec.verify.strip().splitlines()
@@ -481,37 +346,6 @@ def _is_final(outcome: Outcome) -> bool:
     if outcome.ok:
         return not any(check.verdict == "REJECT" for check in outcome.checks)
     return outcome.code in ("quota", "cancelled", "command_missing", "usage")
-
-
-def _failed(said: Outcome, code: str, error: str) -> Outcome:
-    said.ok, said.code, said.error = False, code, error
-    return said
-
-
-def failure_of(error: BaseException) -> tuple[str, str]:
-    """The code and the words of a failure that is not the recipe's own."""
-    if isinstance(error, HeadwayError):
-        return error.error_code, error.in_one_line
-    if isinstance(error, OSError):
-        return "os", f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
-    return _bug(error)
-
-
-def _bug(error: BaseException) -> tuple[str, str]:
-    return "bug", f"{type(error).__name__}: {error}"
-
-
-def _left(outputs: Outputs, paths: Sequence[str]) -> tuple[Output, ...]:
-    """What a failed attempt left at its output paths, so that it is never taken for an edit."""
-    try:
-        return outputs.left(paths)
-    except Exception:  # noqa: BLE001  # whatever is the matter, something may be there
-        return tuple(Output(path, "", 0) for path in paths)
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _wait(seconds: float, cancelled: Callable[[], bool]) -> None:

@@ -107,23 +107,16 @@ def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wr
 
 def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: bool) -> list[str]:
     """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
-    held, found = moment.held, list[str]()
-    if held.issuperset(spec.requires):
-        return found
-    chains, holds = judge.shared.chains, judge.observer.holds
-    for required in spec.requires:
-        if required in held:
-            continue
-        moved = False
-        for output in judge.recorded(required):
-            path = output.path
-            if not path or path in chains or (cheaply and output.kind == "tree"):
-                continue
-            if not holds(path.rstrip("/"), output.digest, cheaply=cheaply):
-                moved = True
-                found.append(path)
-        if not moved:
-            held.add(required)
+    held, chains = moment.held, judge.shared.chains
+    asked = [required for required in spec.requires if required not in held]
+    if not asked:
+        return []
+    outputs = [output for required in asked for output in judge.recorded(required) if output.path]
+    if chains:
+        outputs = [output for output in outputs if output.path not in chains]
+    found = judge.observer.gone(outputs, cheaply=cheaply)
+    moved = set(found)
+    held.update(asked if not moved else [r for r in asked if moved.isdisjoint(o.path for o in judge.recorded(r))])
     return found
 
 

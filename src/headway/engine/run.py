@@ -32,11 +32,12 @@ from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
-from headway.engine.making import TOUCHED, Outcome, Task, Workshop, failure_of
+from headway.engine.making import TOUCHED, Task, Workshop
 from headway.engine.moved import changed_meanwhile, moved_inputs, read_too_early, with_moves
 from headway.engine.recipes.base import Job
 from headway.engine.recording import Recorder
 from headway.engine.result import CLAIMED, Options, Pause, Preserved, Reporter, RunResult
+from headway.engine.row import Outcome, failure_of
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally

@@ -2,8 +2,8 @@
 
 Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough,
 or the last time, are light: one thread makes them one after the other, as many as there are, and tells of all of them
-at once. Others help only when that takes long: what is over in a moment would rather wait for Python than for a
-processor.
+at once. While these are recorded, the next ones are made. More threads help only when that takes long: what is over in
+a moment would rather wait for Python than for a processor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from headway.core.plan import ArtifactSpec
-from headway.engine.making import Outcome, Row, Task
+from headway.engine.making import Task
+from headway.engine.row import Outcome, Row
 from headway.errors import TryLater
 
 LIGHT_AT_ONCE = 128
@@ -31,6 +32,9 @@ LIGHT_FOR = 0.01
 
 LIGHT_LATE = 0.04
 """When that takes longer, others help."""
+
+LIGHT_THREADS = 2
+"""So many make light tasks while others are recorded: one of them mostly waits for the files that it writes."""
 
 
 class Workers:
@@ -104,16 +108,25 @@ class Workers:
 
     def outcomes(self, wait: float) -> list[Outcome]:
         """What has come of tasks since the last call; waits for at least one, up to a limit."""
-        if not self._on_light and self._busy < self._count and (light := self._next_light()) is not None:
-            self._hand_over(light, light=True)
+        if not self._on_light:
+            self._hand_over_light()
         found = self._news(min(wait, LIGHT_LATE) if self._light else wait)
-        while not found and self._busy < self._count and (light := self._next_light()) is not None:
-            self._hand_over(light, light=True)  # one of them is not as light as it was: the others do not wait for it
+        while not found and self._hand_over_light():
+            pass  # one of them is not as light as it was: the others do not wait for it
         found = found or self._news(wait)
         self._late = not found
         for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
             found += row.tell(after=LIGHT_LATE)
+        if self._on_light < LIGHT_THREADS and all(outcome.ok for outcome in found):
+            self._hand_over_light()  # unless one has failed, and others may be about to
         return found
+
+    def _hand_over_light(self) -> bool:
+        """Have a thread make light tasks; whether there are any, and somebody is free."""
+        if self._busy >= self._count or (light := self._next_light()) is None:
+            return False
+        self._hand_over(light, light=True)
+        return True
 
     def _news(self, wait: float) -> list[Outcome]:
         found: list[Outcome] = []

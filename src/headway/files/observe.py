@@ -17,7 +17,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from headway import bulk
+from headway.bulk import Known, known_of
 from headway.core.paths import is_glob
+from headway.core.state import Output
 
 RACY_NS = 20_000_000
 """A file touched less than this before it was hashed may change again without its times showing it."""
@@ -158,19 +161,36 @@ class Observer:
                 return True
         return self.look(path).digest == digest
 
+    def gone(self, outputs: Iterable[Output], *, cheaply: bool) -> list[str]:
+        """The paths of those that do not stand as they were recorded, of many at once: as `holds` tells of one.
+
+        `cheaply` believes a folder to be what it was.
+        """
+        entries, asked, known, found = self.entries, list[Output](), list[Stat](), list[Output]()
+        for output in outputs:
+            entry = entries.get(output.path)
+            if entry is not None and entry.digest == output.digest and (cheaply or entry.rest() > 0):
+                asked.append(output)
+                known.append(entry.stat)
+            elif not (cheaply and output.kind == "tree"):
+                found.append(output)
+        found += [asked[number] for number in bulk.changed(self._prefix, [output.path for output in asked], known)]
+        return [o.path for o in found if not self.holds(o.path.rstrip("/"), o.digest, cheaply=cheaply)]
+
     def remember(self, path: str, digest: str, kind: str = "file") -> None:
         """Take over a digest that was computed while the bytes were at hand."""
         with suppress(OSError):
             self._keep(path, os.lstat(self._prefix + path), digest, kind)
 
-    def remember_written(self, path: str, digest: str, found: os.stat_result, marked: int) -> None:
+    def remember_written(self, path: str, digest: str, found: Known, marked: int) -> None:
         """The same by whoever wrote the file, left it as `found` and gave it the time `marked`, to the nanosecond.
 
         The kernel's own times come in ticks, so whoever writes to it afterwards, be it within the same tick, leaves
         another one.
         """
-        at = max(marked, found.st_ctime_ns) + RACY_NS + AS_LEFT if found.st_mtime_ns == marked else marked
-        self.entries[path] = Entry(_stat(found), digest, "file", at)
+        _, mtime, ctime, _ = found
+        at = max(marked, ctime) + RACY_NS + AS_LEFT if mtime == marked else marked
+        self.entries[path] = Entry(_new(Stat, found), digest, "file", at)
         self.changed.add(path)
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
@@ -270,4 +290,4 @@ def unescape(name: bytes) -> str:
 
 
 def _stat(found: os.stat_result) -> Stat:
-    return _new(Stat, (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+    return _new(Stat, known_of(found))

@@ -10,16 +10,17 @@ import hashlib
 import os
 import stat
 import sys
-import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
+from headway import bulk
+from headway.bulk import Known, Order
 from headway.core.paths import PROTECTED
 from headway.core.state import Output
-from headway.disk import LEFTOVER, REAL, is_running, temporary_for, write_all
+from headway.disk import LEFTOVER, is_running, temporary_for
 from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
@@ -29,11 +30,10 @@ LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
 EVERYTHING = sys.maxsize
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
-
-class Placed(msgspec.Struct, frozen=True):
-    """Bytes that were just written to a path, or the text of an artifact without files, which has none.
+class Placed(msgspec.Struct):
+    """Bytes that were just written to a path, or are about to be; or the text of an artifact without files, which has
+    none.
 
     `found` is the file as it was left, and `marked` the time that it was given (see `Observer.remember_written`).
     `stood`: what had come to stand there before, kept as blobs.
@@ -41,7 +41,7 @@ class Placed(msgspec.Struct, frozen=True):
 
     path: str
     data: bytes
-    found: os.stat_result | None = None
+    found: Known | None = None
     marked: int = 0
     stood: Output | None = None
 
@@ -243,32 +243,47 @@ class Outputs:
             outputs.append(Output(path, digest, size, "file" if path else "text"))
         return outputs
 
+    def order(self, path: str, data: bytes, left: str) -> Order | None:
+        """How to write bytes in the place of what was `left` there, or of nothing: whoever carries it out may have
+        others to carry out with it. None where there is more to be looked at.
+        """
+        if not left:
+            return self._prefix + path, data, 0o666, None, None
+        seen = self.observer.entries.get(path)
+        if seen is None or seen.kind != "file" or seen.digest != left:
+            return None
+        if seen.stat.size == len(data) and hashlib.sha256(data).hexdigest() == left:
+            return None  # what came out the same is left as it stands
+        return self._instead(path, data, seen.stat)
+
+    def _instead(self, path: str, data: bytes, other: Known | None = None) -> Order:
+        """How to write bytes in the place of a file, be it whatever it is."""
+        full = self._prefix + path
+        return full, data, 0o644, temporary_for(full), other
+
     def _place(self, path: str, data: bytes, left: str | None = None) -> Placed:
         """Write a file into a folder that is there."""
-        full = self._prefix + path
-        now = time.time_ns()
         if left != "" and (seen := self.observer.entries.get(path)) is not None:
             if seen.kind == "file" and seen.stat.size == len(data) and self._holds(path, seen.digest, data):
-                return Placed(path, data)  # what came out the same is left as it stands
-            stood = self.newcomer(path, left, data)
-            if left:
-                self.replaced.hold(full)
-            return Placed(path, data, _replace(full, data, now), now, stood)
+                return Placed(path, data)
+            return self._replace(path, data, left)
         try:
-            fd = os.open(full, _NEW, 0o666)
+            return _placed(path, data, (self._prefix + path, data, 0o666, None, None))
         except (FileExistsError, IsADirectoryError):
-            stood = self.newcomer(path, left, data)
-            return Placed(path, data, _replace(full, data, now), now, stood)
+            return self._replace(path, data, left)
+
+    def _replace(self, path: str, data: bytes, left: str | None) -> Placed:
+        """Put a file in the place of whatever stands there, by a rename; nothing of it is lost."""
+        stood = self.newcomer(path, left, data)
+        if left:
+            self.replaced.hold(self._prefix + path)
         try:
-            write_all(REAL, fd, data, 0)
-            os.utime(fd, ns=(now, now))
-            found = os.fstat(fd)
-        except OSError as error:
-            error.filename = full  # nobody could tell from a number
-            raise
-        finally:
-            os.close(fd)
-        return Placed(path, data, found, now)
+            placed = _placed(path, data, self._instead(path, data))
+        except IsADirectoryError:
+            _remove_folder(self._prefix + path)
+            placed = _placed(path, data, self._instead(path, data))
+        placed.stood = stood
+        return placed
 
     def newcomer(self, path: str, left: str | None, data: bytes) -> Output | None:
         """What has come in the place of what was left there, kept as blobs before these bytes replace it; nothing where
@@ -501,32 +516,12 @@ def _was_to_be(name: str) -> str:
     return left[1] if left and not is_running(int(left[2])) else ""
 
 
-def _replace(path: str, data: bytes, now: int) -> os.stat_result:
-    """Put a file in the place of whatever stands there, by a rename; what it is then, with that time on it."""
-    try:
-        return _rename_over(path, data, now)
-    except IsADirectoryError:
-        _remove_folder(path)
-        return _rename_over(path, data, now)
-
-
-def _rename_over(path: str, data: bytes, now: int) -> os.stat_result:
-    """It has its time before anybody sees it, and what is told of it is told of this very file."""
-    temporary = temporary_for(path)
-    fd = os.open(temporary, _NEW, 0o644)
-    try:
-        write_all(REAL, fd, data, 0)
-        os.utime(fd, ns=(now, now))
-        os.replace(temporary, path)
-        return os.fstat(fd)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = path
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    finally:
-        os.close(fd)
+def _placed(path: str, data: bytes, order: Order) -> Placed:
+    """A file that was written as ordered; or what the system says against it."""
+    [(error, found, marked)] = bulk.write([order])
+    if error:
+        raise OSError(error, os.strerror(error), order[0])
+    return Placed(path, data, found, marked)
 
 
 def _is_folder(path: str) -> bool:

@@ -185,7 +185,8 @@ class Surroundings:
 
 class Job(msgspec.Struct, frozen=True):
     """One attempt: everything that a recipe may use. `fp`: what it is made from; none where it is only checked.
-    `effect_key`: the key that an earlier attempt at the same thing was given, where there was one.
+    `effect_key`: the key that an earlier attempt at the same thing was given, where there was one. `show_prompt`: has
+    the prompt at its path, for whoever may read it there.
     """
 
     spec: ArtifactSpec
@@ -202,11 +203,14 @@ class Job(msgspec.Struct, frozen=True):
     prompt: str = ""
     prompts: Mapping[str, str] = {}
     prompt_path: str = ""
+    show_prompt: Callable[[], object] | None = None
     responses: list[str] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of this attempt."""
+        if self.show_prompt is not None:
+            self.show_prompt()
         return self.around.environment(self)
 
     def printed(self, data: bytes) -> None:

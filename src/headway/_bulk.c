@@ -1,0 +1,329 @@
+/* Many small files at once: looked at, or written, in one call, while others use the interpreter.
+
+   bulk.py does the same in Python, and is the one to read: where this could not be built, it is all there is. Whatever
+   is not as expected is reported, and left to whoever asked. */
+
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __APPLE__
+#define MTIME st_mtimespec
+#define CTIME st_ctimespec
+#else
+#define MTIME st_mtim
+#define CTIME st_ctim
+#endif
+
+#define NS(t) ((long long)(t).tv_sec * 1000000000LL + (t).tv_nsec)
+
+/* What tells that a file was not touched, as in bulk.py. */
+typedef struct {
+    long long size, mtime, ctime, inode;
+} Known;
+
+static Known
+known_of(const struct stat *found)
+{
+    Known known = {(long long)found->st_size, NS(found->MTIME), NS(found->CTIME), (long long)found->st_ino};
+    return known;
+}
+
+static int
+is_same(const Known *a, const Known *b)
+{
+    return a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime && a->inode == b->inode;
+}
+
+/* A Stat from Python; 0 if it is none, with an error set. */
+static int
+take_known(PyObject *tuple, Known *known)
+{
+    long long numbers[4];
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 4) {
+        PyErr_SetString(PyExc_TypeError, "a stat has four numbers");
+        return 0;
+    }
+    for (int i = 0; i < 4; i++) {
+        numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+        if (numbers[i] == -1 && PyErr_Occurred())
+            return 0;
+    }
+    known->size = numbers[0], known->mtime = numbers[1], known->ctime = numbers[2], known->inode = numbers[3];
+    return 1;
+}
+
+/* A path as the system takes it, without a zero in it; NULL with an error set. */
+static PyObject *
+as_path(PyObject *path, const char **text)
+{
+    PyObject *bytes = NULL;
+    char *found;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    found = PyBytes_AsString(bytes);
+    *text = found;
+    return bytes;
+}
+
+/* Looking. */
+
+typedef struct {
+    PyObject *path;
+    const char *text;
+    Known known;
+    int differs;
+} Look;
+
+/* Whether something else stands at a path below a folder; `room` holds the folder's path, and room for the rest. */
+static int
+differs(char *room, size_t start, const Look *look)
+{
+    struct stat found;
+    Known now;
+    size_t length = strlen(look->text);
+    if (start + length >= PATH_MAX)
+        return 1;
+    memcpy(room + start, look->text, length + 1);
+    if (lstat(room, &found))
+        return 1;
+    now = known_of(&found);
+    return !is_same(&now, &look->known);
+}
+
+PyDoc_STRVAR(changed_doc, "changed(prefix, paths, known): see changed_one_by_one in bulk.py.");
+
+static PyObject *
+changed(PyObject *module, PyObject *args)
+{
+    PyObject *given, *paths, *known, *prefix = NULL, *result = NULL;
+    const char *folder;
+    char room[PATH_MAX];
+    size_t start;
+    Look *looks;
+    Py_ssize_t count, taken = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO!O!:changed", &given, &PyList_Type, &paths, &PyList_Type, &known))
+        return NULL;
+    count = PyList_Size(paths);
+    if (PyList_Size(known) != count) {
+        PyErr_SetString(PyExc_ValueError, "each path has one stat");
+        return NULL;
+    }
+    prefix = as_path(given, &folder);
+    if (prefix == NULL)
+        return NULL;
+    start = strlen(folder);
+    if (start < PATH_MAX)
+        memcpy(room, folder, start);
+    looks = PyMem_Calloc(count ? count : 1, sizeof(Look));
+    if (looks == NULL) {
+        Py_DECREF(prefix);
+        return PyErr_NoMemory();
+    }
+    for (; taken < count; taken++) {
+        Look *look = &looks[taken];
+        if (!take_known(PyList_GetItem(known, taken), &look->known))
+            goto done;
+        look->path = as_path(PyList_GetItem(paths, taken), &look->text);
+        if (look->path == NULL)
+            goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++)
+        looks[i].differs = differs(room, start, &looks[i]);
+    Py_END_ALLOW_THREADS
+    result = PyList_New(0);
+    for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
+        if (looks[i].differs) {
+            PyObject *number = PyLong_FromSsize_t(i);
+            if (number == NULL || PyList_Append(result, number))
+                Py_CLEAR(result);
+            Py_XDECREF(number);
+        }
+    }
+done:
+    for (Py_ssize_t i = 0; i < taken; i++)
+        Py_DECREF(looks[i].path);
+    PyMem_Free(looks);
+    Py_DECREF(prefix);
+    return result;
+}
+
+/* Writing. */
+
+typedef struct {
+    PyObject *path, *temporary, *data;
+    const char *target, *aside; /* aside: what the file is called until it takes the place of another */
+    const char *bytes;
+    Py_ssize_t size;
+    Known known; /* that other, if `expects` it, and then the file itself */
+    long long marked;
+    int mode, expects, error;
+} Order;
+
+#define OTHER (-1)
+
+static int
+put(int fd, const Order *order)
+{
+    Py_ssize_t done = 0;
+    while (done < order->size) {
+        ssize_t count = write(fd, order->bytes + done, (size_t)(order->size - done));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return count < 0 ? errno : ENOSPC;
+        done += count;
+    }
+    return 0;
+}
+
+/* Rename a file over another, if that is what it has to be; an errno or OTHER if not. */
+static int
+take_place(const Order *order)
+{
+    struct stat found;
+    if (order->expects) {
+        Known now;
+        if (lstat(order->target, &found))
+            return errno;
+        now = known_of(&found);
+        if (!is_same(&now, &order->known))
+            return OTHER;
+    }
+    return rename(order->aside, order->target) ? errno : 0;
+}
+
+static void
+carry_out(Order *order)
+{
+    const char *path = order->aside != NULL ? order->aside : order->target;
+    struct timespec times[2];
+    struct stat found;
+    int fd;
+
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[1] = times[0];
+    order->marked = NS(times[0]);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, order->mode);
+    if (fd < 0) {
+        order->error = errno;
+        return;
+    }
+    order->error = put(fd, order);
+    if (!order->error && futimens(fd, times))
+        order->error = errno;
+    if (!order->error && order->aside != NULL)
+        order->error = take_place(order);
+    if (!order->error && fstat(fd, &found))
+        order->error = errno;
+    if (order->error)
+        unlink(path); /* half of it would be taken for somebody's */
+    else
+        order->known = known_of(&found);
+    close(fd);
+}
+
+static int
+take_order(PyObject *given, Order *order)
+{
+    PyObject *path, *data, *temporary, *known;
+    char *bytes;
+    if (!PyTuple_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "an order is a tuple");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(given, "OSiOO:order", &path, &data, &order->mode, &temporary, &known))
+        return 0;
+    if (PyBytes_AsStringAndSize(data, &bytes, &order->size))
+        return 0;
+    order->bytes = bytes;
+    order->path = as_path(path, &order->target);
+    if (order->path == NULL)
+        return 0;
+    if (temporary != Py_None) {
+        order->temporary = as_path(temporary, &order->aside);
+        if (order->temporary == NULL)
+            return 0;
+        order->expects = known != Py_None;
+        if (order->expects && !take_known(known, &order->known))
+            return 0;
+    }
+    order->data = Py_NewRef(data);
+    return 1;
+}
+
+PyDoc_STRVAR(write_doc, "write(orders): see write_one_by_one in bulk.py.");
+
+static PyObject *
+write_files(PyObject *module, PyObject *args)
+{
+    PyObject *given, *result = NULL;
+    Order *orders;
+    Py_ssize_t count, taken = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!:write", &PyList_Type, &given))
+        return NULL;
+    count = PyList_Size(given);
+    orders = PyMem_Calloc(count ? count : 1, sizeof(Order));
+    if (orders == NULL)
+        return PyErr_NoMemory();
+    while (taken < count) {
+        PyObject *one = PyList_GetItem(given, taken);
+        if (one == NULL)
+            goto done;
+        taken++;
+        if (!take_order(one, &orders[taken - 1]))
+            goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++)
+        carry_out(&orders[i]);
+    Py_END_ALLOW_THREADS
+    result = PyList_New(0);
+    for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
+        Order *o = &orders[i];
+        Known left = o->error ? (Known){0, 0, 0, 0} : o->known;
+        PyObject *answer =
+            Py_BuildValue("(i(LLLL)L)", o->error, left.size, left.mtime, left.ctime, left.inode, o->marked);
+        if (answer == NULL || PyList_Append(result, answer))
+            Py_CLEAR(result);
+        Py_XDECREF(answer);
+    }
+done:
+    for (Py_ssize_t i = 0; i < taken; i++) {
+        Py_XDECREF(orders[i].path);
+        Py_XDECREF(orders[i].temporary);
+        Py_XDECREF(orders[i].data);
+    }
+    PyMem_Free(orders);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"changed", changed, METH_VARARGS, changed_doc},
+    {"write", write_files, METH_VARARGS, write_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "_bulk", .m_doc = "Many small files at once.", .m_size = 0, .m_methods = methods,
+};
+
+PyMODINIT_FUNC
+PyInit__bulk(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,6 @@
+from collections.abc import Sequence
+
+from headway.bulk import Answer, Known, Order
+
+def changed(prefix: str, paths: Sequence[str], known: Sequence[Known]) -> list[int]: ...
+def write(orders: Sequence[Order]) -> list[Answer]: ...

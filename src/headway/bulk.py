@@ -1,0 +1,106 @@
+"""Many small files at once: looked at, or written, in one call.
+
+A file system takes longer for a small file than the rest of the system for its bytes, and Python longer to ask for each
+of its steps. `_bulk.c` takes these steps for many files without holding the interpreter, so that others use it
+meanwhile. Where it could not be built, the same is done here, file by file; nothing but the time tells them apart.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Sequence
+
+Known = tuple[int, int, int, int]
+"""What tells that a file was not touched: its size, its times of change in ns, and its inode."""
+
+Order = tuple[str, bytes, int, str | None, Known | None]
+"""A path, what is to be there, and the file's mode. Where it is to take the place of another file: what it is called
+until then, and what that other has to be; whatever it is, if nobody knows."""
+
+Answer = tuple[int, Known, int]
+"""What became of an order: 0, an errno or OTHER; the file as it was left, and the time that it was given."""
+
+OTHER = -1
+"""Something else stands there than was expected; it still does."""
+
+NOTHING: Known = (0, 0, 0, 0)
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def changed_one_by_one(prefix: str, paths: Sequence[str], known: Sequence[Known]) -> list[int]:
+    """The numbers of those paths, below a folder with its slash, at which something else stands than is known."""
+    found = []
+    for number, (path, was) in enumerate(zip(paths, known, strict=True)):
+        try:
+            is_same = known_of(os.lstat(prefix + path)) == was
+        except OSError:
+            is_same = False
+        if not is_same:
+            found.append(number)
+    return found
+
+
+def write_one_by_one(orders: Sequence[Order]) -> list[Answer]:
+    """Carry out orders: each file is new, has all its bytes and its time before it takes anybody's place, and is gone
+    if it cannot.
+    """
+    return [_carried_out(*order) for order in orders]
+
+
+def _carried_out(path: str, data: bytes, mode: int, aside: str | None, other: Known | None) -> Answer:
+    now = time.time_ns()
+    try:
+        fd = os.open(aside or path, _NEW, mode)
+    except OSError as error:
+        return _refused(error), NOTHING, now
+    try:
+        _put(fd, data)
+        os.utime(fd, ns=(now, now))
+        if aside:
+            if other is not None and known_of(os.lstat(path)) != other:
+                os.unlink(aside)
+                return OTHER, NOTHING, now
+            os.rename(aside, path)
+        return 0, known_of(os.fstat(fd)), now
+    except OSError as error:
+        _remove(aside or path)
+        return _refused(error), NOTHING, now
+    finally:
+        os.close(fd)
+
+
+def _put(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        count = os.write(fd, view)
+        if not count:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        view = view[count:]
+
+
+def _refused(error: OSError) -> int:
+    return error.errno or errno.EIO
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def known_of(found: os.stat_result) -> Known:
+    """What tells whether a file will be touched after this."""
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+try:
+    from headway._bulk import changed as _changed
+    from headway._bulk import write as _write
+except ImportError:
+    changed, write = changed_one_by_one, write_one_by_one
+else:
+    changed, write = _changed, _write

@@ -1,0 +1,282 @@
+"""What one thread makes one after the other, and what came of each: files and blobs are written many at a time, before
+anybody is told of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from headway import bulk
+from headway.bulk import Order
+from headway.core.gates import Check
+from headway.core.state import Output
+from headway.errors import HeadwayError
+from headway.files.blobs import LARGE
+from headway.files.outputs import Outputs, Placed
+from headway.files.texts import Texts
+
+TOGETHER = 64
+"""So many files are written together at most."""
+
+
+class Outcome(msgspec.Struct):
+    """What came of it. `stood`: what had come to stand at its paths since they were looked at, kept as blobs."""
+
+    id: str
+    ok: bool
+    outputs: tuple[Output, ...] = ()
+    code: str = ""
+    error: str = ""
+    attempts: int = 1
+    ms: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    verified: bool = False
+    retry_after: float | None = None
+    checks: tuple[Check, ...] = ()
+    prompt: str = ""
+    stood: tuple[Output, ...] = ()
+
+    def fail(self, code: str, error: str) -> Outcome:
+        """It failed after all."""
+        self.ok, self.code, self.error = False, code, error
+        return self
+
+
+class _File(NamedTuple):
+    """A file that is yet to be written: an output, with what was left at its path, or a text, with its digest."""
+
+    order: Order
+    outcome: Outcome
+    placed: Placed | None
+    name: str
+
+    @property
+    def folder(self) -> str:
+        """That it belongs into, of an output."""
+        path = self.placed.path if self.placed is not None else ""
+        return path[: path.rfind("/") + 1]
+
+
+class _Due:
+    """Files that are yet to be written, together, and what waits for them."""
+
+    __slots__ = ("added", "ended", "files", "size")
+
+    def __init__(self) -> None:
+        self.files: list[_File] = []
+        self.size = 0
+        self.added: list[tuple[Outcome, list[Placed]]] = []
+        self.ended: list[Outcome] = []
+
+
+class Row:
+    """Blobs are written once for all of it, the files of light ones a few times, and folders are not looked at again
+    where something was just put.
+
+    Whoever waits for it may ask in between for what is done so far: the one at hand may take its time.
+    """
+
+    def __init__(self, outputs: Outputs, texts: Texts) -> None:
+        self._outputs = outputs
+        self._files = texts
+        self._folder: str | None = None
+        self._lock = threading.RLock()
+        self._due = _Due()
+        self._ended: list[Outcome] = []
+        self._since = 0.0
+        self._made: list[tuple[Outcome, list[Placed]]] = []
+        self._texts: list[tuple[Outcome, str, bytes]] = []
+        self._size = 0
+
+    def make_parents(self, paths: Iterable[str]) -> None:
+        """The folders above outputs are there: whatever is made next may rely on it, and may take them away."""
+        for path in paths:
+            if self._folder != path[: path.rfind("/", 0, -1) + 1]:
+                self._outputs.make_parents(path)
+        self._folder = None
+
+    # Files.
+
+    def place(self, outcome: Outcome, path: str, data: bytes, left: str | None, *, later: bool) -> Placed:
+        """Put bytes at an output path, `later` together with others; `left` as for `Outputs.place`."""
+        order = self._outputs.order(path, data, left) if later and left is not None else None
+        if order is None:
+            placed = self._outputs.place(path, data, left=left)
+            if placed.stood is not None:
+                outcome.stood += (placed.stood,)
+        else:
+            placed = Placed(path, data)
+            self._put_off(_File(order, outcome, placed, left or ""))
+        return placed
+
+    def put(self, outcome: Outcome, digest: str, text: bytes) -> None:
+        """Have a text of it as a file, later."""
+        self._put_off(_File(self._files.order(digest, text), outcome, None, digest))
+
+    def _put_off(self, file: _File) -> None:
+        with self._lock:
+            self._due.files.append(file)
+            self._due.size += len(file.order[1])
+
+    def write(self) -> None:
+        """Write what was put off, and let those go on who waited for it."""
+        with self._lock:
+            due, self._due = self._due, _Due()
+        ready, alone = self._sorted(due.files)
+        answers = bulk.write([file.order for file in ready]) if ready else []
+        with self._lock:
+            for file, (error, found, marked) in zip(ready, answers, strict=True):
+                if error:
+                    alone.append(file)
+                elif file.placed is not None:
+                    file.placed.found, file.placed.marked = found, marked
+            for file in alone:
+                self._write_alone(file)
+            for outcome, made in due.added:
+                self._add(outcome, made)
+            self._ended += due.ended
+
+    def _sorted(self, files: list[_File]) -> tuple[list[_File], list[_File]]:
+        """Files that can be written, and those whose folder is not what it was: recipes may have done anything to it
+        since it was looked at.
+        """
+        self._outputs.forget_folders()
+        folders: dict[str, bool] = {"": True}
+        for file in files:
+            if file.folder not in folders and file.placed is not None:
+                try:
+                    self._outputs.make_parents(file.placed.path)
+                except (HeadwayError, OSError):
+                    folders[file.folder] = False
+                else:
+                    folders[file.folder] = True
+        if all(folders.values()):
+            return files, []
+        return [f for f in files if folders[f.folder]], [f for f in files if not folders[f.folder]]
+
+    def _write_alone(self, file: _File) -> None:
+        """What could not be written like that is looked at more closely; if it cannot be written at all, it failed."""
+        _, outcome, placed, name = file
+        try:
+            if placed is None:
+                self._files.put(name, file.order[1])
+                return
+            self._outputs.make_parents(placed.path)
+            closely = self._outputs.place(placed.path, placed.data, left=name)
+            placed.found, placed.marked = closely.found, closely.marked
+            if closely.stood is not None:
+                outcome.stood += (closely.stood,)
+        except Exception as error:  # noqa: BLE001  # said so with the artifact
+            if outcome.ok:
+                outcome.fail(*failure_of(error))
+                outcome.outputs = left_by(self._outputs, [placed.path] if placed is not None else [])
+
+    # Blobs.
+
+    def add(self, outcome: Outcome, placed: list[Placed]) -> None:
+        """These are its outputs once they are in blobs; many bytes are taken there at once.
+
+        The folder that the last of them was just put into is there until something else is done.
+        """
+        with self._lock:
+            if self._due.files:
+                self._due.added.append((outcome, placed))
+            else:
+                self._add(outcome, placed)
+        path = placed[-1].path
+        if path and not outcome.checks:
+            self._folder = path[: path.rfind("/", 0, -1) + 1]
+
+    def _add(self, outcome: Outcome, placed: list[Placed]) -> None:
+        if not outcome.ok:  # it could not be written
+            return
+        self._made.append((outcome, placed))
+        for one in placed:
+            self._size += len(one.data)
+        if self._size >= LARGE:
+            self.keep()
+
+    def add_text(self, outcome: Outcome, name: str, text: bytes) -> None:
+        """What belongs to it besides, and its name among the blobs."""
+        with self._lock:
+            self._texts.append((outcome, name, text))
+            self._size += len(text)
+
+    def keep(self) -> None:
+        """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
+        with self._lock:
+            made, texts = self._made, self._texts
+            self._made, self._texts, self._size = [], [], 0
+            try:
+                data = [one for _, placed in made for one in placed]
+                kept = self._outputs.keep(data, {name: text for _, name, text in texts})
+                end = 0
+                for outcome, placed in made:
+                    outcome.outputs = tuple(kept[end : (end := end + len(placed))])
+            except Exception:  # noqa: BLE001  # whatever it is, it is told below
+                self._folder = None  # it may be tried again, after a while
+                alone: dict[str, tuple[Outcome, list[Placed], dict[str, bytes]]] = {}
+                for outcome, placed in made:
+                    alone.setdefault(outcome.id, (outcome, [], {}))[1].extend(placed)
+                for outcome, name, text in texts:
+                    alone.setdefault(outcome.id, (outcome, [], {}))[2][name] = text
+                for outcome, placed, own in alone.values():
+                    self._keep_alone(outcome, placed, own)
+
+    def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: dict[str, bytes]) -> None:
+        try:
+            outputs = self._outputs.keep(placed, texts)
+        except Exception as error:  # noqa: BLE001  # said so with the artifact
+            outcome.prompt = "" if texts else outcome.prompt  # an event names no bytes that are not there
+            if outcome.ok:
+                outcome.fail(*failure_of(error))
+                outcome.outputs = left_by(self._outputs, [one.path for one in placed if one.path])
+        else:
+            outcome.outputs = tuple(outputs) if placed else outcome.outputs
+
+    # Outcomes.
+
+    def end(self, outcome: Outcome) -> None:
+        """This is what came of it."""
+        with self._lock:
+            due = self._due
+            if not self._ended and not due.ended:
+                self._since = time.monotonic()
+            (due.ended if due.files else self._ended).append(outcome)
+            is_much = len(due.files) >= TOGETHER or due.size >= LARGE
+        if is_much:
+            self.write()
+
+    def tell(self, *, after: float = 0.0) -> list[Outcome]:
+        """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""
+        with self._lock:
+            if not (self._ended or self._due.ended) or time.monotonic() - self._since < after:
+                return []
+            self.write()
+            self.keep()
+            self._outputs.replaced.let_go()
+            told, self._ended = self._ended, []
+            return told
+
+
+def failure_of(error: BaseException) -> tuple[str, str]:
+    """The code and the words of a failure that is not the recipe's own."""
+    if isinstance(error, HeadwayError):
+        return error.error_code, error.in_one_line
+    if isinstance(error, OSError):
+        return "os", f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
+    return "bug", f"{type(error).__name__}: {error}"
+
+
+def left_by(outputs: Outputs, paths: Sequence[str]) -> tuple[Output, ...]:
+    """What a failed attempt left at its output paths, so that it is never taken for an edit."""
+    try:
+        return outputs.left(paths)
+    except Exception:  # noqa: BLE001  # whatever is the matter, something may be there
+        return tuple(Output(path, "", 0) for path in paths)

@@ -1,0 +1,53 @@
+"""Texts as files that nobody changes: prompts, responses and outputs without a path, for whoever reads them by path.
+
+Each is called by its digest. They are derived: their bytes are blobs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+
+from headway import bulk
+from headway.bulk import Order
+from headway.disk import REAL, write_file
+
+MODE = 0o444
+
+
+class Texts:
+    """The folder with the texts of one project."""
+
+    def __init__(self, root: str, home: str, read: Callable[[str], bytes]) -> None:
+        """`read`: a text's bytes by its digest."""
+        self._folder = os.path.join(home, "texts")
+        self._below = os.path.relpath(self._folder, root)
+        self._read = read
+
+    def path(self, digest: str) -> str:
+        """Where a text is, or will be: from the project."""
+        return f"{self._below}/{digest}"
+
+    def order(self, digest: str, data: bytes) -> Order:
+        """To write a text that is not there yet. Whoever finds half of it will see by its digest."""
+        return f"{self._folder}/{digest}", data, MODE, None, None
+
+    def put(self, digest: str, data: bytes | None = None) -> str:
+        """Have a text, whose bytes may be at hand, in its place; where that is, from the project."""
+        full = f"{self._folder}/{digest}"
+        is_new = data is not None and not bulk.write([self.order(digest, data)])[0][0]
+        if not is_new and not _has_digest(full, digest):
+            os.makedirs(self._folder, exist_ok=True)
+            write_file(REAL, full, [self._read(digest) if data is None else data], durable=False)
+            os.chmod(full, MODE)
+        return self.path(digest)
+
+
+def _has_digest(path: str, digest: str) -> bool:
+    """Whether a text is where it was put, and still what it was."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest() == digest
+    except OSError:
+        return False

@@ -1,0 +1,257 @@
+"""Many small files at once: what is true of each, whoever looks or writes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import stat
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway import bulk
+from headway.bulk import OTHER, Answer, Known, Order, changed_one_by_one, known_of, write_one_by_one
+
+Write = Callable[[Sequence[Order]], list[Answer]]
+Changed = Callable[[str, Sequence[str], Sequence[Known]], list[int]]
+
+BY_ONE = pytest.param(write_one_by_one, id="python")
+IN_C = pytest.param(
+    bulk.write,
+    id="c",
+    marks=pytest.mark.skipif(bulk.write is write_one_by_one, reason="there was no compiler, so there is only Python"),
+)
+
+
+@pytest.fixture(params=[BY_ONE, IN_C])
+def write(request: pytest.FixtureRequest) -> Write:
+    found: Write = request.param
+    return found
+
+
+@pytest.fixture
+def changed(write: Write) -> Changed:
+    return changed_one_by_one if write is write_one_by_one else bulk.changed
+
+
+@pytest.fixture(autouse=True)
+def mask() -> Iterator[None]:
+    """As most people have it."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def known(path: Path) -> Known:
+    return known_of(path.lstat())
+
+
+def new(path: Path, data: bytes = b"new") -> Order:
+    return str(path), data, 0o666, None, None
+
+
+def instead(path: Path, other: Known | None, data: bytes = b"new") -> Order:
+    return str(path), data, 0o644, f"{path}.aside", other
+
+
+def test_it_is_built_in_c_where_there_is_a_compiler() -> None:
+    """So nobody takes the slow one for it without noticing."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    headers = os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
+    if shutil.which(compiler) is None or not headers or os.environ.get("HEADWAY_PURE"):
+        pytest.skip("there is none")
+    assert bulk.write is not write_one_by_one
+    assert bulk.changed is not changed_one_by_one
+
+
+# Writing.
+
+
+def test_new_files_are_as_they_were_told_of(write: Write, tmp_path: Path) -> None:
+    """Bytes, mode, and the very time that they were given."""
+    files = {tmp_path / f"{n}.txt": str(n).encode() * n for n in range(100)}
+    before = time.time_ns()
+    answers = write([new(path, data) for path, data in files.items()])
+    for (path, data), (error, found, marked) in zip(files.items(), answers, strict=True):
+        assert (error, path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (0, data, 0o644)
+        assert (found, found[1]) == (known(path), marked)
+        assert before <= marked <= time.time_ns()
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link", "link to nowhere", "pipe"])
+def test_what_stands_where_nothing_should_stays(write: Write, tmp_path: Path, there: str) -> None:
+    path, elsewhere = tmp_path / "it", tmp_path / "elsewhere"
+    elsewhere.write_text("theirs")
+    makes: dict[str, Callable[[], Any]] = {
+        "file": lambda: path.write_text("theirs"),
+        "folder": path.mkdir,
+        "link": lambda: path.symlink_to(elsewhere),
+        "link to nowhere": lambda: path.symlink_to(tmp_path / "nowhere"),
+        "pipe": lambda: os.mkfifo(path),
+    }
+    makes[there]()
+    before = known(path)
+    beside = tmp_path / "beside"
+    assert [answer[0] for answer in write([new(path), new(beside)])] == [errno.EEXIST, 0]
+    assert (known(path), elsewhere.read_text(), beside.read_text()) == (before, "theirs", "new")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_takes_the_place_of_another_that_is_what_it_has_to_be(write: Write, tmp_path: Path) -> None:
+    """By a rename: whoever has the old one open goes on reading it."""
+    path = tmp_path / "it"
+    path.write_text("old")
+    with path.open() as held:
+        [(error, found, marked)] = write([instead(path, known(path))])
+        assert (error, path.read_text(), held.read()) == (0, "new", "old")
+    assert (found, found[1]) == (known(path), marked)
+    assert os.listdir(tmp_path) == ["it"]
+
+
+@pytest.mark.parametrize("how", ["written", "touched", "replaced by its like", "a link", "gone", "a folder"])
+def test_whoever_was_there_meanwhile_stays(write: Write, tmp_path: Path, how: str) -> None:
+    """Nothing of it is lost, and nothing of ours is left behind."""
+    path = tmp_path / "it"
+    path.write_text("old")
+    was = known(path)
+    if how == "written":
+        path.write_text("mine")
+    elif how == "touched":
+        os.utime(path, ns=(1, 1))
+    else:
+        path.rename(tmp_path / "away") if how == "a link" else path.unlink()
+    if how == "replaced by its like":
+        path.write_text("old")
+        os.utime(path, ns=(was[1], was[1]))
+    elif how == "a link":
+        path.symlink_to(tmp_path / "away")
+    elif how == "a folder":
+        path.mkdir()
+    before = sorted(os.listdir(tmp_path))
+    [(error, found, _)] = write([instead(path, was)])
+    assert error == (errno.ENOENT if how == "gone" else OTHER)
+    assert (found, sorted(os.listdir(tmp_path))) == (bulk.NOTHING, before)
+    if path.is_file():
+        assert path.read_text() == ("mine" if how == "written" else "old")
+
+
+def test_whatever_stands_there_gives_way_where_nobody_asks(write: Write, tmp_path: Path) -> None:
+    """A link goes itself, and not what it leads to; a folder stays."""
+    file, link, folder = tmp_path / "file", tmp_path / "link", tmp_path / "folder"
+    file.write_text("old")
+    link.symlink_to(file)
+    folder.mkdir()
+    orders = [instead(link, None), instead(tmp_path / "none", None), instead(folder, None), instead(file, None, b"own")]
+    assert [answer[0] for answer in write(orders)] == [0, 0, errno.EISDIR, 0]
+    assert (link.is_symlink(), link.read_text(), file.read_text()) == (False, "new", "own")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder", "link", "none"]
+
+
+def test_each_order_is_told_of_on_its_own(write: Write, tmp_path: Path) -> None:
+    """One that fails is in nobody's way; the same path is written once."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    answers = write([new(a), new(tmp_path / "none" / "x"), new(a, b"again"), new(tmp_path / ("n" * 300)), new(b)])
+    assert [error for error, *_ in answers] == [0, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG, 0]
+    assert (a.read_text(), b.read_text()) == ("new", "new")
+    assert write([]) == []
+
+
+def test_half_of_a_file_is_not_left(write: Write, tmp_path: Path) -> None:
+    """What there is no room for is not there at all, and what it was to replace still is."""
+    path = tmp_path / "old"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        answers = write([new(tmp_path / "it", b"x" * 10_000), instead(path, known(path), b"x" * 10_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [error for error, *_ in answers] == [errno.EFBIG, errno.EFBIG]
+    assert (os.listdir(tmp_path), path.read_text()) == (["old"], "old")
+
+
+def test_names_are_bytes_to_the_system(write: Write, changed: Changed, tmp_path: Path) -> None:
+    """Not all of them are UTF-8."""
+    names = ["ä ö.txt", "日本", os.fsdecode(b"\xff\xfe"), "a\nb", "%s %n"]
+    assert [answer[0] for answer in write([new(tmp_path / name) for name in names])] == [0] * len(names)
+    assert changed(f"{tmp_path}/", names, [known(tmp_path / name) for name in names]) == []
+
+
+def test_no_path_has_a_zero_in_it(write: Write, changed: Changed, tmp_path: Path) -> None:
+    """It would be another path to the system."""
+    (tmp_path / "a").write_text("theirs")
+    with pytest.raises(ValueError, match="null"):
+        write([new(tmp_path / "b"), new(tmp_path / "a\0b")])
+    with pytest.raises(ValueError, match="null"):
+        changed(f"{tmp_path}/", ["a\0b"], [known(tmp_path / "a")])
+
+
+def test_what_is_no_order_is_refused(tmp_path: Path) -> None:
+    """In C as well, which has to look for itself."""
+    path = str(tmp_path / "a")
+    orders = [None, 1, (), (path,), (path, "text", 1, None, None), (path, b"", 1, "x", (1, 2)), (path, b"", "", 1, 2)]
+    for wrong in orders:
+        with pytest.raises((TypeError, ValueError)):
+            bulk.write([wrong])  # type: ignore[list-item]
+    for stat_ in (None, (), (1, 2, 3), (1, 2, 3, "4"), (1, 2, 3, 2**70)):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            bulk.changed("/", ["a"], [stat_])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"stat|zip"):
+        bulk.changed("/", ["a"], [])
+    assert os.listdir(tmp_path) == []
+
+
+def test_others_go_on_meanwhile(write: Write, tmp_path: Path) -> None:
+    """Several threads write at once, and each is told of its own."""
+    told: dict[int, list[Answer]] = {}
+
+    def work(n: int) -> None:
+        told[n] = write([new(tmp_path / f"{n}-{k}", f"{n}-{k}".encode()) for k in range(200)])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n, answers in told.items():
+        for k, (error, found, _) in enumerate(answers):
+            path = tmp_path / f"{n}-{k}"
+            assert (error, found, path.read_text()) == (0, known(path), f"{n}-{k}")
+
+
+# Looking.
+
+
+def test_only_what_is_not_as_known_is_told_of(changed: Changed, tmp_path: Path) -> None:
+    """By size, times and inode: of a file, and of a link itself."""
+    paths = [tmp_path / f"{n}" for n in range(10)]
+    for path in paths:
+        path.write_text(path.name)
+    (tmp_path / "link").symlink_to(paths[0])
+    paths.append(tmp_path / "link")
+    was = [known(path) for path in paths]
+    names = [path.name for path in paths]
+    assert changed(f"{tmp_path}/", names, was) == []
+    paths[1].write_text("longer")
+    paths[2].unlink()
+    os.utime(paths[3], ns=(1, 1))
+    paths[4].rename(tmp_path / "aside")
+    shutil.copy2(tmp_path / "aside", paths[4])
+    paths[5].chmod(0o600)
+    assert changed(f"{tmp_path}/", names, was) == [1, 2, 3, 4, 5]
+    assert changed(f"{tmp_path}/", [], []) == []
+
+
+def test_a_path_that_is_too_long_is_not_as_known(changed: Changed, tmp_path: Path) -> None:
+    """Nor is anything below what is no folder."""
+    (tmp_path / "file").write_text("")
+    long = "/".join(["n" * 200] * 30)
+    assert changed(f"{tmp_path}/", [long, "file/x", "file"], [known(tmp_path / "file")] * 3) == [0, 1]
+    assert changed(f"/{long}/", ["file"], [known(tmp_path / "file")]) == [0]
