@@ -28,13 +28,14 @@
 
 /* What tells that a file was not touched, as in bulk.py. */
 typedef struct {
-    long long size, mtime, ctime, inode;
+    long long size, mtime, ctime;
+    unsigned long long inode;
 } Known;
 
 static Known
 known_of(const struct stat *found)
 {
-    Known known = {(long long)found->st_size, NS(found->MTIME), NS(found->CTIME), (long long)found->st_ino};
+    Known known = {(long long)found->st_size, NS(found->MTIME), NS(found->CTIME), (unsigned long long)found->st_ino};
     return known;
 }
 
@@ -48,30 +49,30 @@ is_same(const Known *a, const Known *b)
 static int
 take_known(PyObject *tuple, Known *known)
 {
-    long long numbers[4];
-    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 4) {
-        PyErr_SetString(PyExc_TypeError, "a stat has four numbers");
+    if (tuple == NULL)
+        return 0;
+    if (!PyTuple_Check(tuple)) {
+        PyErr_SetString(PyExc_TypeError, "a stat is a tuple");
         return 0;
     }
-    for (int i = 0; i < 4; i++) {
-        numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-        if (numbers[i] == -1 && PyErr_Occurred())
-            return 0;
-    }
-    known->size = numbers[0], known->mtime = numbers[1], known->ctime = numbers[2], known->inode = numbers[3];
-    return 1;
+    return PyArg_ParseTuple(tuple, "LLLK:stat", &known->size, &known->mtime, &known->ctime, &known->inode);
 }
 
-/* A path as the system takes it, without a zero in it; NULL with an error set. */
+/* A path as the system takes it, without a zero in it; NULL with an error set. Of anything but text Python would have to
+   be asked, and what is at hand might change meanwhile. */
 static PyObject *
 as_path(PyObject *path, const char **text)
 {
     PyObject *bytes = NULL;
-    char *found;
+    if (path == NULL)
+        return NULL;
+    if (!PyUnicode_Check(path)) {
+        PyErr_SetString(PyExc_TypeError, "a path is text");
+        return NULL;
+    }
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    found = PyBytes_AsString(bytes);
-    *text = found;
+    *text = PyBytes_AsString(bytes);
     return bytes;
 }
 
@@ -297,7 +298,7 @@ write_files(PyObject *module, PyObject *args)
         Order *o = &orders[i];
         Known left = o->error ? (Known){0, 0, 0, 0} : o->known;
         PyObject *answer =
-            Py_BuildValue("(i(LLLL)L)", o->error, left.size, left.mtime, left.ctime, left.inode, o->marked);
+            Py_BuildValue("(i(LLLK)L)", o->error, left.size, left.mtime, left.ctime, left.inode, o->marked);
         if (answer == NULL || PyList_Append(result, answer))
             Py_CLEAR(result);
         Py_XDECREF(answer);

@@ -92,7 +92,7 @@ class Firsts:
         judge, produces = self._judge, spec.produces
         try:
             judge.forget(spec, self._moment)
-            if spec.requires and moved_inputs(judge, spec, self._moment, cheaply=True):
+            if spec.requires and moved_inputs(judge, spec.requires, self._moment, cheaply=True):
                 return None
             if judge.problem(spec.id):
                 return None

@@ -46,7 +46,7 @@ def changed_meanwhile(
     for path in spec.reads:
         if judge.observer.look(path).digest != task.fp.before[path]:
             moved[path] = path
-    for path in moved_inputs(judge, spec, moment, cheaply=False):
+    for path in moved_inputs(judge, spec.requires, moment, cheaply=False):
         owner = next(r for r in spec.requires if any(o.path == path for o in judge.recorded(r)))
         moved[owner] = path
     return dict(sorted(moved.items())) if moved else moved, sorted(wrote) if wrote else wrote
@@ -105,10 +105,13 @@ def with_moves(fp: Fingerprint, spec: ArtifactSpec, moved: Mapping[str, str], wr
     )
 
 
-def moved_inputs(judge: Judge, spec: ArtifactSpec, moment: Moment, *, cheaply: bool) -> list[str]:
-    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells."""
+def moved_inputs(judge: Judge, requires: Iterable[str], moment: Moment, *, cheaply: bool) -> list[str]:
+    """Outputs of requirements that are not what was recorded; `cheaply` trusts what the file system tells.
+
+    Those that are will not be looked at again in this moment: what many artifacts require is best asked for at once.
+    """
     held, chains = moment.held, judge.shared.chains
-    asked = [required for required in spec.requires if required not in held]
+    asked = [required for required in requires if required not in held]
     if not asked:
         return []
     outputs = [output for required in asked for output in judge.recorded(required) if output.path]

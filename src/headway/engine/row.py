@@ -23,6 +23,9 @@ from headway.files.texts import Texts
 TOGETHER = 64
 """So many files are written together at most."""
 
+FEW = 8
+"""So few files say nothing of how long one takes."""
+
 
 class Outcome(msgspec.Struct):
     """What came of it. `stood`: what had come to stand at its paths since they were looked at, kept as blobs."""
@@ -87,6 +90,8 @@ class Row:
         self._files = texts
         self._folder: str | None = None
         self._lock = threading.RLock()
+        self.pace = 0.0
+        """How long, in seconds, a file took to write, of the last that were written together."""
         self._due = _Due()
         self._ended: list[Outcome] = []
         self._since = 0.0
@@ -130,6 +135,8 @@ class Row:
             due, self._due = self._due, _Due()
         ready, alone = self._sorted(due.files)
         answers = bulk.write([file.order for file in ready]) if ready else []
+        if len(answers) > FEW:
+            self.pace = (answers[-1][2] - answers[0][2]) / (len(answers) - 1) / 1e9
         with self._lock:
             for file, (error, found, marked) in zip(ready, answers, strict=True):
                 if error:
@@ -260,7 +267,6 @@ class Row:
                 return []
             self.write()
             self.keep()
-            self._outputs.replaced.let_go()
             told, self._ended = self._ended, []
             return told
 

@@ -401,7 +401,7 @@ class Run:
 
     def _is_moved_before(self, spec: ArtifactSpec) -> bool:
         """A requirement's output that is no longer what was recorded: nothing is made from it."""
-        moved = moved_inputs(self._judge, spec, self._moment, cheaply=True) if spec.requires else ()
+        moved = moved_inputs(self._judge, spec.requires, self._moment, cheaply=True) if spec.requires else ()
         if moved:
             self._tally.move(spec.id, moved[0])
         return bool(moved)
@@ -476,6 +476,8 @@ class Run:
     def _take(self, outcomes: list[Outcome]) -> None:
         """Record what came of attempts, all of it in one write, and go on from there."""
         self._judge.state = self._record.state
+        made = [self._running[outcome.id].job.spec for outcome in outcomes if outcome.ok]
+        moved_inputs(self._judge, {r for spec in made for r in spec.requires}, self._moment, cheaply=False)
         taken = [self._taken(outcome) for outcome in outcomes]
         wait = any(task.job.spec.effects for task, _, _ in taken)
         answers = self._record.all([command for _, command, _ in taken], wait)

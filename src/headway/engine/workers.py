@@ -2,8 +2,8 @@
 
 Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough,
 or the last time, are light: one thread makes them one after the other, as many as there are, and tells of all of them
-at once. While these are recorded, the next ones are made. More threads help only when that takes long: what is over in
-a moment would rather wait for Python than for a processor.
+at once. Others help only when that takes long: what is over in a moment would rather wait for Python than for a
+processor, unless it is files that it waits for.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ LIGHT_FOR = 0.01
 LIGHT_LATE = 0.04
 """When that takes longer, others help."""
 
-LIGHT_THREADS = 2
-"""So many make light tasks while others are recorded: one of them mostly waits for the files that it writes."""
+LIGHT_AHEAD, LIGHT_PACE = 2, 60e-6
+"""Where a file takes longer to write than this, in seconds, so many threads make light tasks while others are recorded.
+Where it does not, they would be in each other's way."""
 
 
 class Workers:
@@ -64,6 +65,7 @@ class Workers:
         self._took = took
         self._light: deque[Task] = deque()
         self._on_light = 0
+        self._ahead = 0
         self._quick: dict[str, int] = {}
         self._late = False
 
@@ -117,7 +119,7 @@ class Workers:
         self._late = not found
         for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
             found += row.tell(after=LIGHT_LATE)
-        if self._on_light < LIGHT_THREADS and all(outcome.ok for outcome in found):
+        if self._on_light < self._ahead and all(outcome.ok for outcome in found):
             self._hand_over_light()  # unless one has failed, and others may be about to
         return found
 
@@ -185,6 +187,8 @@ class Workers:
         self._busy -= 1
         self._on_light -= light
         self._rows.remove(row)
+        if light:
+            self._ahead = LIGHT_AHEAD if row.pace > LIGHT_PACE else 0
         return row.tell()
 
     def _work(self) -> None:

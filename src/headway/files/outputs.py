@@ -24,7 +24,6 @@ from headway.disk import LEFTOVER, is_running, temporary_for
 from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
-from headway.files.replaced import Replaced
 
 LARGEST = 256 * 1024 * 1024
 """Larger outputs are hashed and not stored."""
@@ -59,7 +58,6 @@ class Outputs:
 
         self.borrowed: dict[str, Blobs] = {}
         """Blobs of other projects, by the digest of a text that is read from them."""
-        self.replaced = Replaced()
         self._prefix = os.path.join(root, "")
         self._sound: set[str] = set()
 
@@ -275,8 +273,6 @@ class Outputs:
     def _replace(self, path: str, data: bytes, left: str | None) -> Placed:
         """Put a file in the place of whatever stands there, by a rename; nothing of it is lost."""
         stood = self.newcomer(path, left, data)
-        if left:
-            self.replaced.hold(self._prefix + path)
         try:
             placed = _placed(path, data, self._instead(path, data))
         except IsADirectoryError:
