@@ -535,3 +535,43 @@ def test_outputs_whose_folder_was_moved_out_of_the_project_are_not_made_anew_the
     assert result.made == []
     assert "outside the project" in next(iter(result.failed.values()))
     assert {path.read_text() for path in outside.iterdir()} == {f"old {n}" for n in range(40)}
+
+
+def test_the_file_with_its_prompt_is_there_for_whoever_asks_where_it_is(here: Path) -> None:
+    """Light functions get theirs many at a time, later; one that reads it from there finds it at once."""
+    (here / "prompt.md").write_text("Say {{ unit }}\n")
+    (here / "tasks.py").write_text(
+        "import os\n\n\ndef say(ctx):\n    if int(ctx.unit[1:]) % 2:\n        return ctx.prompt\n"
+        "    with open(ctx.env['HEADWAY_PROMPT']) as file:\n        return file.read()\n"
+    )
+    phase = {"make": "tasks:say", "templates": {"phase": "prompt.md"}, "outputs": {"text": "out/{unit}.txt"}}
+    units = [f"u{n}" for n in range(MANY)]
+    plan = {"id": "p", "goal": "g", "pipelines": {"all": {"units": units, "phases": {"say": phase}}}}
+    (here / "headway.json").write_bytes(msgspec.json.encode(plan))
+    subprocess.run([sys.executable, "-m", "headway", "run"], cwd=here, check=True, capture_output=True, timeout=60)
+    for unit in units:
+        said = (here / f"out/{unit}.txt").read_text()
+        told = msgspec.json.decode((here / f".headway/phases/{unit}.json").read_bytes())["phases"]["say"]["artifacts"]
+        assert said == (here / told["prompt"]).read_text() == f"Say {unit}\n"
+
+
+def test_a_file_that_comes_to_stand_where_many_are_written_is_kept(here: Path) -> None:
+    """It is in nobody's way but its own artifact's, and its bytes can be had back."""
+    (here / "out").mkdir()
+
+    def make(n: int) -> str:
+        if n == 150:
+            (here / "out/149.txt").write_text("mine")
+            (here / "out/151.txt").mkdir()
+        return str(n)
+
+    plan = Plan("Many", id="many")
+    for n in range(MANY):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    result = plan.run(jobs=1, check=False)
+    assert len(result.made) >= MANY - 2
+    kept = [r.event for r in PlanStore(str(here / ".headway/plans")).folder("many").history()]
+    mine = [o.digest for event in kept if isinstance(event, EditPreserved) for o in event.outputs if o.size == 4]
+    assert mine or (here / "out/149.txt").read_text() == "mine"
+    written = {n: (here / f"out/{n}.txt").read_text() for n in range(MANY) if (here / f"out/{n}.txt").is_file()}
+    assert all(text in (str(n), "mine") for n, text in written.items())

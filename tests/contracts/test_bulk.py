@@ -22,12 +22,10 @@ from headway.bulk import OTHER, Answer, Known, Order, changed_one_by_one, known_
 Write = Callable[[Sequence[Order]], list[Answer]]
 Changed = Callable[[str, Sequence[str], Sequence[Known]], list[int]]
 
+PURE = bool(os.environ.get("HEADWAY_PURE"))
 BY_ONE = pytest.param(write_one_by_one, id="python")
-IN_C = pytest.param(
-    bulk.write,
-    id="c",
-    marks=pytest.mark.skipif(bulk.write is write_one_by_one, reason="there was no compiler, so there is only Python"),
-)
+only_in_c = pytest.mark.skipif(bulk.write is write_one_by_one, reason="there was no compiler, so there is only Python")
+IN_C = pytest.param(bulk.write, id="c", marks=only_in_c)
 
 
 @pytest.fixture(params=[BY_ONE, IN_C])
@@ -65,7 +63,7 @@ def test_it_is_built_in_c_where_there_is_a_compiler() -> None:
     """So nobody takes the slow one for it without noticing."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     headers = os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
-    if shutil.which(compiler) is None or not headers or os.environ.get("HEADWAY_PURE"):
+    if shutil.which(compiler) is None or not headers or PURE:
         pytest.skip("there is none")
     assert bulk.write is not write_one_by_one
     assert bulk.changed is not changed_one_by_one
@@ -193,8 +191,9 @@ def test_no_path_has_a_zero_in_it(write: Write, changed: Changed, tmp_path: Path
         changed(f"{tmp_path}/", ["a\0b"], [known(tmp_path / "a")])
 
 
+@only_in_c
 def test_what_is_no_order_is_refused(tmp_path: Path) -> None:
-    """In C as well, which has to look for itself."""
+    """C has to look for itself, where Python would find out."""
     path = str(tmp_path / "a")
     orders = [None, 1, (), (path,), (path, "text", 1, None, None), (path, b"", 1, "x", (1, 2)), (path, b"", "", 1, 2)]
     for wrong in orders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 
 Line = tuple[str, Iterable[str], Iterable[str]]
 """An artifact, what it needs of others, and whom it only lets go first."""
@@ -88,6 +89,10 @@ class Queue:
                 return artifact_id
             self._aside.append(artifact_id)
         return None
+
+    def next(self, count: int) -> list[str]:
+        """So many of those that may start next, or of which that is not certain yet."""
+        return list(islice(self._ready, count))
 
     def put_back(self, ids: Iterable[str]) -> None:
         """They may start, but not yet."""

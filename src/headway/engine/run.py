@@ -249,6 +249,7 @@ class Run:
         later: list[str] = []
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
         self._judge.state = self._record.state
+        self._look_ahead(room)
         first = self._firsts.among(self._record.state)
         while (
             not self._halt
@@ -271,6 +272,13 @@ class Run:
                 self._in_place.take_hold(artifact_id, uses)
         queue.put_back(later)
         return tasks
+
+    def _look_ahead(self, count: int) -> None:
+        """At what those that are light and come next require, all at once."""
+        artifacts, is_light = self._record.state.artifacts, self._workers.is_light
+        specs = [artifacts[a] for a in self._tally.queue.next(count) if a in artifacts]
+        requires = {r for spec in specs if spec.requires and is_light(spec) for r in spec.requires}
+        moved_inputs(self._judge, requires, self._moment, cheaply=True)
 
     def _looked_at(self, artifact_id: str) -> Task | None:
         """What has to be made, of what is ready; whatever is in its way is in nobody else's."""
