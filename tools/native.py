@@ -23,13 +23,11 @@ class Native(BuildHookInterface[Any]):
     """Compiles before a wheel is put together, or the project is installed as it stands."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        built = Path(self.root, BUILT)
-        built.unlink(missing_ok=True)
-        if self.target_name != "wheel" or os.environ.get("HEADWAY_PURE") or not _compiled(Path(self.root)):
-            return
-        build_data["artifacts"].append(BUILT.as_posix())
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["tag"] = f"cp311-abi3-{platform}"
+        if self.target_name == "wheel" and _compiled(Path(self.root)):
+            build_data["artifacts"].append(BUILT.as_posix())
+            build_data["pure_python"] = False
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["tag"] = f"cp311-abi3-{platform}"
 
 
 def _compiled(root: Path) -> bool:
@@ -37,6 +35,9 @@ def _compiled(root: Path) -> bool:
     link = shlex.split(sysconfig.get_config_var("LDSHARED") or "cc -shared")
     words = [*link, "-O2", "-fPIC", f"-I{sysconfig.get_path('include')}", str(root / SOURCE), "-o", str(root / BUILT)]
     try:
+        (root / BUILT).unlink(missing_ok=True)
+        if os.environ.get("HEADWAY_PURE"):
+            return False
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     except OSError as error:
         sys.stderr.write(f"headway: built without C: {error}\n")

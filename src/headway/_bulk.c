@@ -24,18 +24,17 @@
 #define CTIME st_ctim
 #endif
 
-#define NS(t) ((long long)(t).tv_sec * 1000000000LL + (t).tv_nsec)
+#define NS(t) ((unsigned long long)(t).tv_sec * 1000000000ULL + (unsigned long long)(t).tv_nsec)
 
-/* What tells that a file was not touched, as in bulk.py. */
+/* What tells that a file was not touched, as in bulk.py. Times before 1970 or after 2262 go round: the same are the same. */
 typedef struct {
-    long long size, mtime, ctime;
-    unsigned long long inode;
+    unsigned long long size, mtime, ctime, inode;
 } Known;
 
 static Known
 known_of(const struct stat *found)
 {
-    Known known = {(long long)found->st_size, NS(found->MTIME), NS(found->CTIME), (unsigned long long)found->st_ino};
+    Known known = {(unsigned long long)found->st_size, NS(found->MTIME), NS(found->CTIME), found->st_ino};
     return known;
 }
 
@@ -55,7 +54,7 @@ take_known(PyObject *tuple, Known *known)
         PyErr_SetString(PyExc_TypeError, "a stat is a tuple");
         return 0;
     }
-    return PyArg_ParseTuple(tuple, "LLLK:stat", &known->size, &known->mtime, &known->ctime, &known->inode);
+    return PyArg_ParseTuple(tuple, "KKKK:stat", &known->size, &known->mtime, &known->ctime, &known->inode);
 }
 
 /* A path as the system takes it, without a zero in it; NULL with an error set. Of anything but text Python would have to
@@ -169,18 +168,20 @@ typedef struct {
     const char *bytes;
     Py_ssize_t size;
     Known known; /* that other, if `expects` it, and then the file itself */
-    long long marked;
+    unsigned long long marked;
     int mode, expects, error;
 } Order;
 
 #define OTHER (-1)
+#define MOST (1 << 30) /* some systems take no more at once */
 
 static int
 put(int fd, const Order *order)
 {
     Py_ssize_t done = 0;
     while (done < order->size) {
-        ssize_t count = write(fd, order->bytes + done, (size_t)(order->size - done));
+        Py_ssize_t left = order->size - done;
+        ssize_t count = write(fd, order->bytes + done, (size_t)(left < MOST ? left : MOST));
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
@@ -217,7 +218,9 @@ carry_out(Order *order)
     clock_gettime(CLOCK_REALTIME, &times[0]);
     times[1] = times[0];
     order->marked = NS(times[0]);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, order->mode);
+    do
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, order->mode);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0) {
         order->error = errno;
         return;
@@ -229,11 +232,12 @@ carry_out(Order *order)
         order->error = take_place(order);
     if (!order->error && fstat(fd, &found))
         order->error = errno;
+    if (close(fd) && errno != EINTR && !order->error)
+        order->error = errno; /* over a network, it is only now that there is no room */
     if (order->error)
         unlink(path); /* half of it would be taken for somebody's */
     else
         order->known = known_of(&found);
-    close(fd);
 }
 
 static int
@@ -298,7 +302,8 @@ write_files(PyObject *module, PyObject *args)
         Order *o = &orders[i];
         Known left = o->error ? (Known){0, 0, 0, 0} : o->known;
         PyObject *answer =
-            Py_BuildValue("(i(LLLK)L)", o->error, left.size, left.mtime, left.ctime, left.inode, o->marked);
+            Py_BuildValue("(i(LLLK)L)", o->error, (long long)left.size, (long long)left.mtime, (long long)left.ctime,
+                          left.inode, (long long)o->marked);
         if (answer == NULL || PyList_Append(result, answer))
             Py_CLEAR(result);
         Py_XDECREF(answer);
@@ -319,8 +324,20 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static int
+begin(PyObject *module)
+{
+    return PyModule_AddIntConstant(module, "VERSION", 1);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, begin},
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "_bulk", .m_doc = "Many small files at once.", .m_size = 0, .m_methods = methods,
+    .m_slots = slots,
 };
 
 PyMODINIT_FUNC

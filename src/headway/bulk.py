@@ -27,10 +27,13 @@ OTHER = -1
 
 NOTHING: Known = (0, 0, 0, 0)
 
+VERSION = 1
+"""Of what `_bulk.c` is asked and answers."""
+
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def changed_one_by_one(prefix: str, paths: Sequence[str], known: Sequence[Known]) -> list[int]:
+def changed_one_by_one(prefix: str, paths: list[str], known: Sequence[Known]) -> list[int]:
     """The numbers of those paths, below a folder with its slash, at which something else stands than is known."""
     found = []
     for number, (path, was) in enumerate(zip(paths, known, strict=True)):
@@ -43,7 +46,7 @@ def changed_one_by_one(prefix: str, paths: Sequence[str], known: Sequence[Known]
     return found
 
 
-def write_one_by_one(orders: Sequence[Order]) -> list[Answer]:
+def write_one_by_one(orders: list[Order]) -> list[Answer]:
     """Carry out orders: each file is new, has all its bytes and its time before it takes anybody's place, and is gone
     if it cannot.
     """
@@ -51,25 +54,30 @@ def write_one_by_one(orders: Sequence[Order]) -> list[Answer]:
 
 
 def _carried_out(path: str, data: bytes, mode: int, aside: str | None, other: Known | None) -> Answer:
-    now = time.time_ns()
+    now, left = time.time_ns(), NOTHING
     try:
         fd = os.open(aside or path, _NEW, mode)
     except OSError as error:
-        return _refused(error), NOTHING, now
+        return _errno(error), NOTHING, now
+    problem = 0
     try:
         _put(fd, data)
         os.utime(fd, ns=(now, now))
-        if aside:
-            if other is not None and known_of(os.lstat(path)) != other:
-                os.unlink(aside)
-                return OTHER, NOTHING, now
+        if aside and other is not None and known_of(os.lstat(path)) != other:
+            problem = OTHER
+        elif aside:
             os.rename(aside, path)
-        return 0, known_of(os.fstat(fd)), now
+        left = known_of(os.fstat(fd))
     except OSError as error:
-        _remove(aside or path)
-        return _refused(error), NOTHING, now
-    finally:
+        problem = _errno(error)
+    try:
         os.close(fd)
+    except OSError as error:  # over a network, it is only now that there is no room
+        problem = problem or _errno(error)
+    if problem:
+        _remove(aside or path)
+        left = NOTHING
+    return problem, left, now
 
 
 def _put(fd: int, data: bytes) -> None:
@@ -81,7 +89,7 @@ def _put(fd: int, data: bytes) -> None:
         view = view[count:]
 
 
-def _refused(error: OSError) -> int:
+def _errno(error: OSError) -> int:
     return error.errno or errno.EIO
 
 
@@ -97,10 +105,13 @@ def known_of(found: os.stat_result) -> Known:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
+changed, write = changed_one_by_one, write_one_by_one
 try:
+    from headway._bulk import VERSION as _VERSION
     from headway._bulk import changed as _changed
     from headway._bulk import write as _write
 except ImportError:
-    changed, write = changed_one_by_one, write_one_by_one
+    pass
 else:
-    changed, write = _changed, _write
+    if _VERSION == VERSION:  # it may have been built before this was changed
+        changed, write = _changed, _write

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import runpy
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -716,7 +715,7 @@ def test_whoever_writes_right_after_an_output_was_put_in_place_is_noticed(
     bench.makes("a", lambda: "new")
     target, real = bench.path("out/a.txt"), bulk.write
 
-    def meanwhile(orders: Sequence[Order]) -> list[Answer]:
+    def meanwhile(orders: list[Order]) -> list[Answer]:
         answers = real(orders)
         theirs = target.with_name("theirs") if how == "replaced" else target
         theirs.write_text("?" * target.stat().st_size)

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from headway import Plan, Project
+from headway import Plan, Project, bulk
 from headway.core.events import EditPreserved
-from headway.engine import workers
+from headway.engine import row, workers
 from headway.engine.recipes.function import Context
 from headway.errors import HeadwayError
 from headway.store import PlanStore
@@ -192,7 +192,7 @@ def test_an_error_of_any_length_is_that_artifacts_failure() -> None:
 
 SCRIPT = """\
 import sys, time
-from headway import Plan, Project
+from headway import Plan, Project, bulk
 from headway.core.events import EditPreserved
 plan = Plan("Killed at any time", id="killed")
 def make(n, ctx):
@@ -575,3 +575,174 @@ def test_a_file_that_comes_to_stand_where_many_are_written_is_kept(here: Path) -
     assert mine or (here / "out/149.txt").read_text() == "mine"
     written = {n: (here / f"out/{n}.txt").read_text() for n in range(MANY) if (here / f"out/{n}.txt").is_file()}
     assert all(text in (str(n), "mine") for n, text in written.items())
+
+
+def two_each(here: Path, make: Callable[..., Any]) -> Plan:
+    """Many light ones, each with two outputs in folders of their own."""
+    plan = Plan("Two each", id="two")
+    for n in range(60):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=[f"a/{n}.txt", f"b/{n}.txt"])
+    return plan
+
+
+def test_what_was_written_of_one_that_failed_is_known_again(here: Path) -> None:
+    """One of its files could not be written, the other one was: whatever it left is no edit of somebody's."""
+
+    def make(n: int) -> dict[str, str]:
+        if n == 30 and not (here / "turned").exists():
+            (here / "turned").write_text("")
+            (here / "b").rename(here / "moved")
+            (here / "b").symlink_to(here.parent)
+        return {f"a/{n}.txt": f"a{n}", f"b/{n}.txt": f"b{n}"}
+
+    plan = two_each(here, make)
+    first = plan.run(jobs=1, check=False)
+    assert any("outside the project" in error for error in first.failed.values())
+    (here / "b").unlink()
+    (here / "moved").rename(here / "b")
+    assert plan.run(jobs=1).ok
+    assert list(here.parent.glob("*.txt")) == []
+    assert {p.read_text() for p in (here / "b").iterdir()} == {f"b{n}" for n in range(60)}
+
+
+def test_what_was_put_off_of_one_that_failed_is_not_written(here: Path) -> None:
+    """It is known what it left; nothing comes to stand there afterwards."""
+    mend = here / "mended"
+
+    def make(n: int) -> dict[str, Any]:
+        if n == 30 and not mend.exists():
+            return {f"a/{n}.txt": "half", f"b/{n}.txt": {1, 2, object()}}
+        return {f"a/{n}.txt": f"a{n}", f"b/{n}.txt": f"b{n}"}
+
+    plan = two_each(here, make)
+    assert set(plan.run(jobs=1, check=False).failed) == {"n30"}
+    assert not (here / "a/30.txt").exists()
+    mend.write_text("")
+    assert plan.run(jobs=1).ok
+    assert (here / "a/30.txt").read_text() == "a30"
+
+
+def test_a_system_that_gives_up_on_many_is_asked_for_each(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run goes on, and does not wait for ever."""
+    real = bulk.write
+
+    def write(orders: list[bulk.Order]) -> list[bulk.Answer]:
+        if len(orders) > 1:
+            raise MemoryError
+        return real(orders)
+
+    monkeypatch.setattr(bulk, "write", write)
+    plan = Plan("Many", id="many")
+    for n in range(MANY):
+        plan.add(f"n{n}", make=lambda n=n: str(n), produces=f"out/{n}.txt")
+    assert len(plan.run(jobs=2).made) == MANY
+    assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(MANY)}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_where_files_take_long_others_are_made_meanwhile(
+    here: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """Never more at once than were allowed, and what came of each is recorded once its files are there."""
+    real, seen = bulk.write, list[int]()
+    running, most = list[int](), list[int]()
+
+    def write(orders: list[bulk.Order]) -> list[bulk.Answer]:
+        time.sleep(0.0002 * len(orders))
+        answers = real(orders)
+        if len(orders) > 1:
+            seen.append(len(orders))
+        return [(error, found, marked + number * 200_000) for number, (error, found, marked) in enumerate(answers)]
+
+    def make(n: int) -> str:
+        running.append(n)
+        most.append(len(running))
+        assert all((here / f"out/{r}.txt").read_text() == str(r) for r in ([n - 300] if n >= 300 else []))
+        running.remove(n)
+        return str(n)
+
+    monkeypatch.setattr(bulk, "write", write)
+    plan = Plan("Many", id="many")
+    for n in range(600):
+        after = [f"n{n - 300}"] if n >= 300 else []
+        plan.add(f"n{n}", make=make, args={"n": n}, requires=after, produces=f"out/{n}.txt")
+    assert len(plan.run(jobs=jobs).made) == 600
+    assert max(most) <= jobs
+    assert max(seen) <= row.TOGETHER
+
+
+def test_a_failure_lets_no_other_row_begin(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --fail-fast, what was not begun is not."""
+    monkeypatch.setattr(workers, "LIGHT_PACE", -1.0)
+    monkeypatch.setattr(workers, "LIGHT_FOR", 0.001)
+    begun: list[int] = []
+
+    def make(n: int) -> str:
+        begun.append(n)
+        if n == 100:
+            raise ValueError("no")
+        return str(n)
+
+    plan = Plan("Many", id="many")
+    for n in range(2000):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    assert not plan.run(jobs=2, fail_fast=True, check=False).ok
+    assert len(begun) < 600
+
+
+def test_what_failed_behind_another_of_its_files_leaves_nothing_unknown(here: Path) -> None:
+    """The first of its files is put off, the second cannot be written at once: the first is not written after all."""
+    (here / "tasks.py").write_text(
+        "import os, shutil\n\n\ndef make(n, k):\n    if n == 30 and k and not os.path.exists('fixed'):\n"
+        "        shutil.rmtree('b30')\n        open('b30', 'w').write('in the way')\n"
+        "    return {f'a{n}/1.txt': f'one {n} {k}', f'b{n}/2.txt': f'two {n}'}\n"
+    )
+
+    def run(k: int) -> int:
+        keys = {"make": "tasks:make"}
+        artifacts = {
+            f"n{n}": {**keys, "args": {"n": n, "k": k}, "produces": [f"a{n}/1.txt", f"b{n}/2.txt"]} for n in range(60)
+        }
+        (here / "headway.json").write_bytes(msgspec.json.encode({"id": "p", "goal": "g", "artifacts": artifacts}))
+        words = [sys.executable, "-m", "headway", "run", "-j", "1"]
+        return subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode
+
+    assert (run(0), run(1)) == (0, 1)
+    (here / "fixed").write_text("")
+    (here / "b30").unlink()
+    assert run(1) == 0
+    assert (here / "a30/1.txt").read_text() == "one 30 1"
+
+
+def test_a_function_that_takes_the_folder_away_leaves_one_to_the_next(here: Path) -> None:
+    """Which writes its own file there."""
+
+    def make(n: int, ctx: Context) -> str | None:
+        if n == 30:
+            shutil.rmtree(here / "out")
+        if n == 31:
+            ctx.output.write_text("own")
+            return None
+        return str(n)
+
+    plan = Plan("Many", id="many")
+    for n in range(60):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+    assert len(plan.run(jobs=1).made) == 60
+
+
+def test_prompts_that_find_no_room_stop_the_run(here: Path) -> None:
+    """What would fail in the same way is not tried for ever, and what failed is made once there is room."""
+    (here / "prompt.md").write_text("Say {{ unit }}\n")
+    (here / "tasks.py").write_text("def say(ctx):\n    return ctx.prompt\n")
+    phase = {"make": "tasks:say", "templates": {"phase": "prompt.md"}, "outputs": {"text": "out/{unit}.txt"}}
+    units = [f"u{n}" for n in range(800)]
+    plan = {"id": "p", "goal": "g", "pipelines": {"all": {"units": units, "phases": {"say": phase}}}}
+    (here / "headway.json").write_bytes(msgspec.json.encode(plan))
+    words = [sys.executable, "-m", "headway", "run", "-j", "1"]
+    (here / ".headway").mkdir()
+    (here / ".headway/texts").write_text("in the way")
+    first = subprocess.run(words, cwd=here, check=False, capture_output=True, text=True, timeout=60)
+    assert (first.returncode, "would fail the same way" in first.stdout + first.stderr) == (1, True)
+    (here / ".headway/texts").unlink()
+    assert subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode == 0

@@ -19,8 +19,8 @@ import pytest
 from headway import bulk
 from headway.bulk import OTHER, Answer, Known, Order, changed_one_by_one, known_of, write_one_by_one
 
-Write = Callable[[Sequence[Order]], list[Answer]]
-Changed = Callable[[str, Sequence[str], Sequence[Known]], list[int]]
+Write = Callable[[list[Order]], list[Answer]]
+Changed = Callable[[str, list[str], Sequence[Known]], list[int]]
 
 PURE = bool(os.environ.get("HEADWAY_PURE"))
 BY_ONE = pytest.param(write_one_by_one, id="python")
@@ -199,8 +199,8 @@ def test_what_is_no_order_is_refused(tmp_path: Path) -> None:
     for wrong in orders:
         with pytest.raises((TypeError, ValueError)):
             bulk.write([wrong])  # type: ignore[list-item]
-    for stat_ in (None, (), (1, 2, 3), (1, 2, 3, "4"), (2**70, 2, 3, 4)):
-        with pytest.raises((TypeError, ValueError, OverflowError)):
+    for stat_ in (None, (), (1, 2, 3), (1, 2, 3, "4")):
+        with pytest.raises((TypeError, ValueError)):
             bulk.changed("/", ["a"], [stat_])  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"stat|zip"):
         bulk.changed("/", ["a"], [])
@@ -246,6 +246,21 @@ def test_only_what_is_not_as_known_is_told_of(changed: Changed, tmp_path: Path) 
     paths[5].chmod(0o600)
     assert changed(f"{tmp_path}/", names, was) == [1, 2, 3, 4, 5]
     assert changed(f"{tmp_path}/", [], []) == []
+
+
+@pytest.mark.parametrize("year", [1900, 1969, 2300, 2400])
+def test_files_of_another_century_are_looked_at_like_any_other(changed: Changed, tmp_path: Path, year: int) -> None:
+    """Their times do not fit into 63 bits."""
+    path = tmp_path / "it"
+    path.write_text("")
+    when = (year - 1970) * 31_556_952
+    os.utime(path, (when, when))
+    if int(path.stat().st_mtime) != when:
+        pytest.skip("this file system has no such times")
+    was = known(path)
+    assert changed(f"{tmp_path}/", ["it"], [was]) == []
+    os.utime(path, (when + 1, when + 1))
+    assert changed(f"{tmp_path}/", ["it"], [was]) == [0]
 
 
 def test_a_path_that_is_too_long_is_not_as_known(changed: Changed, tmp_path: Path) -> None:

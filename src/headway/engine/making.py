@@ -70,7 +70,7 @@ class Workshop:
         return Row(self.outputs, self._texts)
 
     def make_all(self, tasks: Iterable[Task], row: Row) -> None:
-        """Make artifacts one after the other, up to the first that fails; the row tells what came of each.
+        """Make artifacts one after the other, up to the first that is seen to fail; the row tells what came of each.
 
         Never raises: an engine's own error is the artifact's failure, said so.
         """
@@ -81,8 +81,7 @@ class Workshop:
                 spec = task.job.spec
                 left = left_by(self.outputs, (*spec.produces, *spec.modifies))
                 outcome = Outcome(spec.id, False, left, *failure_of(error))
-            row.end(outcome)
-            if not outcome.ok:
+            if not row.end(outcome):
                 break
         row.write()
 
@@ -210,7 +209,7 @@ class Workshop:
             prompt=rendered.text,
             prompts=rendered.parts,
             prompt_path=self._texts.path(digest),
-            show_prompt=lambda: self._texts.put(digest, data),
+            show_prompt=(lambda: self._texts.put(digest, data)) if task.light else None,
             responses=[],
         )
 

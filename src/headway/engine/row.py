@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from headway import bulk
-from headway.bulk import Order
+from headway.bulk import Answer, Order
 from headway.core.gates import Check
 from headway.core.state import Output
 from headway.errors import HeadwayError
@@ -52,12 +52,12 @@ class Outcome(msgspec.Struct):
 
 
 class _File(NamedTuple):
-    """A file that is yet to be written: an output, with what was left at its path, or a text, with its digest."""
+    """A file that is yet to be written: an output, with the digest of what was left there, or a text, with its own."""
 
     order: Order
     outcome: Outcome
     placed: Placed | None
-    name: str
+    digest: str
 
     @property
     def folder(self) -> str:
@@ -87,7 +87,7 @@ class Row:
 
     def __init__(self, outputs: Outputs, texts: Texts) -> None:
         self._outputs = outputs
-        self._files = texts
+        self._texts = texts
         self._folder: str | None = None
         self._lock = threading.RLock()
         self.pace = 0.0
@@ -96,7 +96,7 @@ class Row:
         self._ended: list[Outcome] = []
         self._since = 0.0
         self._made: list[tuple[Outcome, list[Placed]]] = []
-        self._texts: list[tuple[Outcome, str, bytes]] = []
+        self._said: list[tuple[Outcome, str, bytes]] = []
         self._size = 0
 
     def make_parents(self, paths: Iterable[str]) -> None:
@@ -114,7 +114,8 @@ class Row:
         if order is None:
             placed = self._outputs.place(path, data, left=left)
             if placed.stood is not None:
-                outcome.stood += (placed.stood,)
+                with self._lock:
+                    outcome.stood += (placed.stood,)
         else:
             placed = Placed(path, data)
             self._put_off(_File(order, outcome, placed, left or ""))
@@ -122,21 +123,19 @@ class Row:
 
     def put(self, outcome: Outcome, digest: str, text: bytes) -> None:
         """Have a text of it as a file, later."""
-        self._put_off(_File(self._files.order(digest, text), outcome, None, digest))
+        self._put_off(_File(self._texts.order(digest, text), outcome, None, digest))
 
     def _put_off(self, file: _File) -> None:
         with self._lock:
             self._due.files.append(file)
             self._due.size += len(file.order[1])
 
-    def write(self) -> None:
-        """Write what was put off, and let those go on who waited for it."""
+    def write(self) -> bool:
+        """Write what was put off, and let those go on who waited for it; whether none of them has failed for it."""
         with self._lock:
             due, self._due = self._due, _Due()
-        ready, alone = self._sorted(due.files)
-        answers = bulk.write([file.order for file in ready]) if ready else []
-        if len(answers) > FEW:
-            self.pace = (answers[-1][2] - answers[0][2]) / (len(answers) - 1) / 1e9
+        files = [file for file in due.files if file.outcome.ok]  # what failed since leaves what it left by then
+        ready, alone, answers = self._written(files)
         with self._lock:
             for file, (error, found, marked) in zip(ready, answers, strict=True):
                 if error:
@@ -146,8 +145,23 @@ class Row:
             for file in alone:
                 self._write_alone(file)
             for outcome, made in due.added:
-                self._add(outcome, made)
+                if outcome.ok:
+                    self._add(outcome, made)
+                else:
+                    outcome.outputs = left_by(self._outputs, [one.path for one in made])
             self._ended += due.ended
+        return all(file.outcome.ok for file in files)
+
+    def _written(self, files: list[_File]) -> tuple[list[_File], list[_File], list[Answer]]:
+        """Files that were written together, those that have to be looked at alone, and what became of the first."""
+        try:
+            ready, alone = self._sorted(files)
+            answers = bulk.write([file.order for file in ready]) if ready else []
+        except Exception:  # noqa: BLE001  # whatever it is, it is told of each
+            return [], files, []
+        if len(answers) > FEW:
+            self.pace = (answers[-1][2] - answers[0][2]) / (len(answers) - 1) / 1e9
+        return ready, alone, answers
 
     def _sorted(self, files: list[_File]) -> tuple[list[_File], list[_File]]:
         """Files that can be written, and those whose folder is not what it was: recipes may have done anything to it
@@ -169,20 +183,21 @@ class Row:
 
     def _write_alone(self, file: _File) -> None:
         """What could not be written like that is looked at more closely; if it cannot be written at all, it failed."""
-        _, outcome, placed, name = file
+        _, outcome, placed, digest = file
+        if not outcome.ok:
+            return
         try:
             if placed is None:
-                self._files.put(name, file.order[1])
+                self._texts.put(digest, file.order[1])
                 return
             self._outputs.make_parents(placed.path)
-            closely = self._outputs.place(placed.path, placed.data, left=name)
+            closely = self._outputs.place(placed.path, placed.data, left=digest)
             placed.found, placed.marked = closely.found, closely.marked
             if closely.stood is not None:
                 outcome.stood += (closely.stood,)
         except Exception as error:  # noqa: BLE001  # said so with the artifact
             if outcome.ok:
                 outcome.fail(*failure_of(error))
-                outcome.outputs = left_by(self._outputs, [placed.path] if placed is not None else [])
 
     # Blobs.
 
@@ -194,8 +209,8 @@ class Row:
         with self._lock:
             if self._due.files:
                 self._due.added.append((outcome, placed))
-            else:
-                self._add(outcome, placed)
+                return
+            self._add(outcome, placed)
         path = placed[-1].path
         if path and not outcome.checks:
             self._folder = path[: path.rfind("/", 0, -1) + 1]
@@ -212,14 +227,14 @@ class Row:
     def add_text(self, outcome: Outcome, name: str, text: bytes) -> None:
         """What belongs to it besides, and its name among the blobs."""
         with self._lock:
-            self._texts.append((outcome, name, text))
+            self._said.append((outcome, name, text))
             self._size += len(text)
 
     def keep(self) -> None:
         """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
         with self._lock:
-            made, texts = self._made, self._texts
-            self._made, self._texts, self._size = [], [], 0
+            made, texts = self._made, self._said
+            self._made, self._said, self._size = [], [], 0
             try:
                 data = [one for _, placed in made for one in placed]
                 kept = self._outputs.keep(data, {name: text for _, name, text in texts})
@@ -249,16 +264,15 @@ class Row:
 
     # Outcomes.
 
-    def end(self, outcome: Outcome) -> None:
-        """This is what came of it."""
+    def end(self, outcome: Outcome) -> bool:
+        """This is what came of it; whether it is worth going on, by all that is known."""
         with self._lock:
             due = self._due
             if not self._ended and not due.ended:
                 self._since = time.monotonic()
             (due.ended if due.files else self._ended).append(outcome)
             is_much = len(due.files) >= TOGETHER or due.size >= LARGE
-        if is_much:
-            self.write()
+        return (not is_much or self.write()) and outcome.ok
 
     def tell(self, *, after: float = 0.0) -> list[Outcome]:
         """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""

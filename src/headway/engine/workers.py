@@ -50,8 +50,8 @@ class Workers:
         light: bool = True,
         took: Callable[[str], int | None] = lambda _: None,
     ) -> None:
-        """`make`: makes tasks one after the other, up to the first that fails, in a `row` of their own. `light`:
-        whether there may be light tasks at all; `took`: how many ms an artifact took when last made.
+        """`make`: makes tasks one after the other, up to the first that is seen to fail, in a `row` of their own.
+        `light`: whether there may be light tasks at all; `took`: how many ms an artifact took when last made.
         """
         self._count = count
         self._make = make
@@ -196,8 +196,10 @@ class Workers:
             is_light, task = given
             row = self._row()
             self._rows.append(row)
-            self._make(self._with_others(task) if is_light else (task,), row)
-            self._ended.put((is_light, row))
+            try:
+                self._make(self._with_others(task) if is_light else (task,), row)
+            finally:
+                self._ended.put((is_light, row))
 
     def _with_others(self, task: Task | None) -> Iterator[Task]:
         """A light task and those behind it, until it is time to tell of them."""

@@ -38,9 +38,12 @@ class Texts:
         full = f"{self._folder}/{digest}"
         is_new = data is not None and not bulk.write([self.order(digest, data)])[0][0]
         if not is_new and not _has_digest(full, digest):
-            os.makedirs(self._folder, exist_ok=True)
-            write_file(REAL, full, [self._read(digest) if data is None else data], durable=False)
-            os.chmod(full, MODE)
+            try:
+                os.makedirs(self._folder, exist_ok=True)
+                write_file(REAL, full, [self._read(digest) if data is None else data], durable=False)
+                os.chmod(full, MODE)
+            except OSError as error:  # whichever text it is, others will not fare better
+                raise OSError(error.errno, error.strerror, self._folder) from error
         return self.path(digest)
 
 
