@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from headway import bulk
 from tests.test_docs import ROOT, shortfalls, snippets
 
 pytestmark = pytest.mark.slow
@@ -84,6 +85,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert "headway/py.typed" in names
     assert {name.split("/")[0] for name in names} == {"headway", "-".join(wheel.name.split("-")[:2]) + ".dist-info"}
     assert [name for name in names if "__pycache__" in name] == []
+    is_built = "headway/_bulk.abi3.so" in names
+    assert is_built == (bulk.write is not bulk.write_one_by_one), "the part in C is there if it is here"
+    assert ("-cp311-abi3-" in wheel.name) == is_built
 
 
 def test_the_first_screen_works_from_the_wheel(installed: Path, tmp_path: Path) -> None:

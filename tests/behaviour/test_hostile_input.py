@@ -298,3 +298,24 @@ def test_one_word_about_edits_is_enough() -> None:
     """Accepting and discarding at once is refused."""
     assert main(["init"]) == 0
     assert main(["run", "--accept-edits", "--discard-edits"]) == 2
+
+
+@pytest.mark.parametrize("year", [1900, 2300, 2400])
+def test_files_of_another_century_are_read_and_made_like_any_other(tmp_path: Path, year: int) -> None:
+    """Their times are beyond what 63 bits hold."""
+    when = (year - 1970) * 31_556_952
+    source = tmp_path / "source.txt"
+    source.write_text("old\n")
+    os.utime(source, (when, when))
+    Path("headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  a: {run: 'cp -p source.txt {output}', sources: [source.txt], produces: out/a.txt}\n"
+        "  b: {run: 'cp {inputs.a} {output}', requires: [a], produces: out/b.txt}\n"
+    )
+    told = [subprocess.run([*HEADWAY, "run"], check=False, capture_output=True, text=True) for _ in range(3)]
+    assert [done.returncode for done in told] == [0, 0, 0], told[0].stderr
+    assert ("2 made" in told[0].stdout, "Nothing to do" in told[2].stdout) == (True, True)
+    source.write_text("new\n")
+    os.utime(source, (when, when))
+    assert "2 made" in subprocess.run([*HEADWAY, "run"], check=False, capture_output=True, text=True).stdout
+    assert Path("out/b.txt").read_text() == "new\n"

@@ -76,9 +76,14 @@ class Cache:
         """Add to the stat cache: in the order of its pages, so that each is touched once."""
         known = sorted([(path, entry) for path, entry in entries if path.isascii() or is_text(path)], key=itemgetter(0))
         rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in known]
+        put = "INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)"
         with self._writing() as db:
-            if db is not None and rows:
-                db.executemany("INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)", rows)
+            if db is None or not rows:
+                return
+            try:
+                db.executemany(put, rows)
+            except OverflowError:  # of files of another century, which are hashed each time, there is no row
+                db.executemany(put, [row for row in rows if all(abs(n) < 1 << 63 for n in (*row[1:5], row[7]))])
 
     def indexed(self) -> dict[str, tuple[int, str]]:
         """How far each plan's ledger has been indexed."""
