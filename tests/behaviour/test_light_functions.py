@@ -731,11 +731,12 @@ def test_a_function_that_takes_the_folder_away_leaves_one_to_the_next(here: Path
     assert len(plan.run(jobs=1).made) == 60
 
 
-def test_prompts_that_find_no_room_stop_the_run(here: Path) -> None:
+@pytest.mark.parametrize("outputs", [{"text": "out/{unit}.txt"}, {}], ids=["a file each", "texts"])
+def test_prompts_that_find_no_room_stop_the_run(here: Path, outputs: dict[str, str]) -> None:
     """What would fail in the same way is not tried for ever, and what failed is made once there is room."""
     (here / "prompt.md").write_text("Say {{ unit }}\n")
     (here / "tasks.py").write_text("def say(ctx):\n    return ctx.prompt\n")
-    phase = {"make": "tasks:say", "templates": {"phase": "prompt.md"}, "outputs": {"text": "out/{unit}.txt"}}
+    phase = {"make": "tasks:say", "templates": {"phase": "prompt.md"}, "outputs": outputs}
     units = [f"u{n}" for n in range(800)]
     plan = {"id": "p", "goal": "g", "pipelines": {"all": {"units": units, "phases": {"say": phase}}}}
     (here / "headway.json").write_bytes(msgspec.json.encode(plan))
@@ -746,3 +747,22 @@ def test_prompts_that_find_no_room_stop_the_run(here: Path) -> None:
     assert (first.returncode, "would fail the same way" in first.stdout + first.stderr) == (1, True)
     (here / ".headway/texts").unlink()
     assert subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode == 0
+
+
+def test_the_prompt_of_one_that_failed_is_there_to_be_read(here: Path) -> None:
+    """Whoever asks why it failed may want to see it."""
+    (here / "prompt.md").write_text("Say {{ unit }}\n")
+    (here / "tasks.py").write_text(
+        "def say(ctx):\n    if ctx.unit == 'u50':\n        raise ValueError('no')\n    return ctx.prompt\n"
+    )
+    phase = {"make": "tasks:say", "templates": {"phase": "prompt.md"}, "outputs": {"text": "out/{unit}.txt"}}
+    plan = {
+        "id": "p",
+        "goal": "g",
+        "pipelines": {"all": {"units": [f"u{n}" for n in range(99)], "phases": {"say": phase}}},
+    }
+    (here / "headway.json").write_bytes(msgspec.json.encode(plan))
+    words = [sys.executable, "-m", "headway", "run", "-j", "1"]
+    assert subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode == 1
+    told = msgspec.json.decode((here / ".headway/phases/u50.json").read_bytes())["phases"]["say"]
+    assert (told["status"], (here / told["artifacts"]["prompt"]).read_text()) == ("fail", "Say u50\n")

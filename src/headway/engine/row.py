@@ -134,7 +134,9 @@ class Row:
         """Write what was put off, and let those go on who waited for it; whether none of them has failed for it."""
         with self._lock:
             due, self._due = self._due, _Due()
-        files = [file for file in due.files if file.outcome.ok]  # what failed since leaves what it left by then
+        files = [
+            f for f in due.files if f.outcome.ok or f.placed is None
+        ]  # what failed since has left what it has left
         ready, alone, answers = self._written(files)
         with self._lock:
             for file, (error, found, marked) in zip(ready, answers, strict=True):
@@ -148,7 +150,7 @@ class Row:
                 if outcome.ok:
                     self._add(outcome, made)
                 else:
-                    outcome.outputs = left_by(self._outputs, [one.path for one in made])
+                    outcome.outputs = left_by(self._outputs, [one.path for one in made if one.path])
             self._ended += due.ended
         return all(file.outcome.ok for file in files)
 
@@ -184,11 +186,11 @@ class Row:
     def _write_alone(self, file: _File) -> None:
         """What could not be written like that is looked at more closely; if it cannot be written at all, it failed."""
         _, outcome, placed, digest = file
-        if not outcome.ok:
-            return
         try:
             if placed is None:
                 self._texts.put(digest, file.order[1])
+                return
+            if not outcome.ok:
                 return
             self._outputs.make_parents(placed.path)
             closely = self._outputs.place(placed.path, placed.data, left=digest)
