@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from headway import Plan, Project, bulk
-from headway.core.events import EditPreserved
+from headway.core.events import ArtifactFailed, EditPreserved
 from headway.engine import row, workers
 from headway.engine.recipes.function import Context
 from headway.errors import HeadwayError
@@ -193,7 +193,7 @@ def test_an_error_of_any_length_is_that_artifacts_failure() -> None:
 SCRIPT = """\
 import sys, time
 from headway import Plan, Project, bulk
-from headway.core.events import EditPreserved
+from headway.core.events import ArtifactFailed, EditPreserved
 plan = Plan("Killed at any time", id="killed")
 def make(n, ctx):
     with open("calls", "a") as calls:
@@ -745,6 +745,9 @@ def test_prompts_that_find_no_room_stop_the_run(here: Path, outputs: dict[str, s
     (here / ".headway/texts").write_text("in the way")
     first = subprocess.run(words, cwd=here, check=False, capture_output=True, text=True, timeout=60)
     assert (first.returncode, "would fail the same way" in first.stdout + first.stderr) == (1, True)
+    events = [record.event for record in PlanStore(str(here / ".headway/plans")).folder("p").history()]
+    left = [output.path for event in events if isinstance(event, ArtifactFailed) for output in event.left]
+    assert all(left), "no path is the whole project's"
     (here / ".headway/texts").unlink()
     assert subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode == 0
 

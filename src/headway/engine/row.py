@@ -134,9 +134,8 @@ class Row:
         """Write what was put off, and let those go on who waited for it; whether none of them has failed for it."""
         with self._lock:
             due, self._due = self._due, _Due()
-        files = [
-            f for f in due.files if f.outcome.ok or f.placed is None
-        ]  # what failed since has left what it has left
+        # What has failed since has left what it had left by then, and its prompt.
+        files = [file for file in due.files if file.outcome.ok or file.placed is None]
         ready, alone, answers = self._written(files)
         with self._lock:
             for file, (error, found, marked) in zip(ready, answers, strict=True):
