@@ -5,12 +5,13 @@ of its steps. `_bulk.c` takes these steps for many files without holding the int
 meanwhile. Where it could not be built, the same is done here, file by file; nothing but the time tells them apart.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import time
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # the nothing-to-do case imports this, and nothing that it does not need
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Known = tuple[int, int, int, int]
 """What tells that a file was not touched: its size, its times of change in ns, and its inode."""
@@ -33,7 +34,7 @@ VERSION = 1
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def changed_one_by_one(prefix: str, paths: list[str], known: Sequence[Known]) -> list[int]:
+def changed_one_by_one(prefix: str, paths: list[str], known: "Sequence[Known]") -> list[int]:
     """The numbers of those paths, below a folder with its slash, at which something else stands than is known."""
     found = []
     for number, (path, was) in enumerate(zip(paths, known, strict=True)):

@@ -153,11 +153,11 @@ def changes(
     except (OSError, ValueError, EOFError, TypeError):
         return None
     ledgers, lots, folders, folder_stats, absent, apart = stamp[2]
-    from headway import bulk  # for those who have more to do than nothing
+    from headway.bulk import changed as differing
 
     files = {path: found for lot in lots for path, found in _opened(lot)}
     paths = list(files)
-    changed = frozenset([paths[number] for number in bulk.changed(f"{root}/", paths, list(files.values()))])
+    changed = frozenset([paths[number] for number in differing(f"{root}/", paths, list(files.values()))])
     if changed.intersection(apart):
         return None
     return changed, {
@@ -220,15 +220,9 @@ def _stands(world: "tuple[Any, ...]", root: str = "") -> bool:
     if not _surroundings_stand(world, f"{root}/" if root else ""):
         return False
     lots = world[1]
-    if not root:
-        return _same(lots, os.lstat) if len(lots) * LOT < MANY else _same_by_two(lots)
-    from functools import partial  # as above
-
-    folder = open_folder(root)
-    try:
-        return _same(lots, partial(os.lstat, dir_fd=folder))
-    finally:
-        os.close(folder)
+    if not root and len(lots) * LOT >= MANY:
+        return _same_by_two(lots)
+    return _same(lots, f"{root}/" if root else "")
 
 
 def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
@@ -267,9 +261,14 @@ def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, 
     return zip(os.fsdecode(paths).split("\0"), marshal.loads(stats), strict=True)  # noqa: S302  # as above
 
 
-def _same(lots: "Sequence[tuple[bytes, bytes]]", lstat: "Callable[[bytes], os.stat_result]") -> bool:
+def _same(lots: "Sequence[tuple[bytes, bytes]]", prefix: str = "") -> bool:
     """Whether these files have these stats."""
-    return all(_packed(map(_stat_of, map(lstat, paths.split(b"\0")))) == stats for paths, stats in lots)
+    from headway.bulk import changed
+
+    return not any(
+        changed(prefix, os.fsdecode(paths).split("\0"), marshal.loads(stats))  # noqa: S302  # as above
+        for paths, stats in lots
+    )
 
 
 def _same_by_two(lots: "Sequence[tuple[bytes, bytes]]") -> bool:
@@ -278,12 +277,12 @@ def _same_by_two(lots: "Sequence[tuple[bytes, bytes]]") -> bool:
     if not child:
         same = False
         try:
-            same = _same(lots[1::2], os.lstat)
+            same = _same(lots[1::2])
         finally:
             os._exit(0 if same else 1)
     same = False
     try:
-        same = _same(lots[::2], os.lstat)
+        same = _same(lots[::2])
     finally:
         _, status = os.waitpid(child, 0)
     return same and status == 0
