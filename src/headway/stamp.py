@@ -9,12 +9,15 @@ import marshal
 import os
 import sys
 import zlib
-from _operator import attrgetter  # what operator offers, without the time to import it
+
+from headway.bulk import changed, known_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
+
+    from headway.bulk import Known
 
 FORMAT = 7
 LOT = 100
@@ -22,7 +25,6 @@ LOT = 100
 MANY = 20_000
 """With so many files, looking at them by two is worth a process, also where the other core is busy."""
 
-_stat_of = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 HOME = ".headway"
 MARKERS = (f"{HOME}/project.json", "headway.toml", "headway.yaml")
 DEFAULTS = ("headway.yaml", "headway.json")
@@ -153,14 +155,12 @@ def changes(
     except (OSError, ValueError, EOFError, TypeError):
         return None
     ledgers, lots, folders, folder_stats, absent, apart = stamp[2]
-    from headway.bulk import changed as differing
-
     files = {path: found for lot in lots for path, found in _opened(lot)}
     paths = list(files)
-    changed = frozenset([paths[number] for number in differing(f"{root}/", paths, list(files.values()))])
-    if changed.intersection(apart):
+    touched = frozenset([paths[number] for number in changed(f"{root}/", paths, list(files.values()))])
+    if touched.intersection(apart):
         return None
-    return changed, {
+    return touched, {
         "ledgers": ledgers,
         "files": files,
         "folders": dict(zip(folders, folder_stats, strict=True)),
@@ -170,28 +170,12 @@ def changes(
     }
 
 
-def open_folder(path: str) -> int:
-    """A folder to find files from, which need not be one that may be listed; to be closed by the caller."""
-    return os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
-
-
-def stat_at(path: str, folder: "int | None" = None) -> "tuple[int, int, int, int] | None":
-    """What tells that a file was not touched; None if there is none. Many are found sooner from an open folder."""
+def stat_at(path: str) -> "Known | None":
+    """What tells that a file was not touched; None if there is none."""
     try:
-        found: tuple[int, int, int, int] = _stat_of(os.lstat(path, dir_fd=folder))
+        return known_of(os.lstat(path))
     except OSError:
         return None
-    return found
-
-
-def stats_at(paths: "Collection[str]", folder: int) -> "list[tuple[int, int, int, int] | None]":
-    """The same of many: as most are there, without a look at each whether it is."""
-    from functools import partial  # for those who have more to do than nothing
-
-    try:
-        return list(map(_stat_of, map(partial(os.lstat, dir_fd=folder), paths)))
-    except OSError:
-        return [stat_at(path, folder) for path in paths]
 
 
 def _read(
@@ -247,12 +231,7 @@ def _lots(files: "Mapping[str, tuple[int, int, int, int]]") -> "Iterator[tuple[b
     known = list(files.items())
     for start in range(0, len(known), LOT):
         paths, stats = zip(*known[start : start + LOT], strict=True)
-        yield os.fsencode("\0".join(paths)), _packed(stats)
-
-
-def _packed(stats: "Iterable[tuple[int, ...]]") -> bytes:
-    """Stats as bytes, the same for the same stats: later versions of the format mark what is referred to twice."""
-    return marshal.dumps(list(stats), 2)
+        yield os.fsencode("\0".join(paths)), marshal.dumps(list(stats))
 
 
 def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, int, int]]]":
@@ -263,8 +242,6 @@ def _opened(lot: "tuple[bytes, bytes]") -> "Iterator[tuple[str, tuple[int, int, 
 
 def _same(lots: "Sequence[tuple[bytes, bytes]]", prefix: str = "") -> bool:
     """Whether these files have these stats."""
-    from headway.bulk import changed
-
     return not any(
         changed(prefix, os.fsdecode(paths).split("\0"), marshal.loads(stats))  # noqa: S302  # as above
         for paths, stats in lots

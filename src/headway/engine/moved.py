@@ -114,9 +114,7 @@ def moved_inputs(judge: Judge, requires: Iterable[str], moment: Moment, *, cheap
     asked = [required for required in requires if required not in held]
     if not asked:
         return []
-    outputs = [output for required in asked for output in judge.recorded(required) if output.path]
-    if chains:
-        outputs = [output for output in outputs if output.path not in chains]
+    outputs = [o for required in asked for o in judge.recorded(required) if o.path and o.path not in chains]
     found = judge.observer.gone(outputs, cheaply=cheaply)
     moved = set(found)
     held.update(asked if not moved else [r for r in asked if moved.isdisjoint(o.path for o in judge.recorded(r))])

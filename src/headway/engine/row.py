@@ -111,14 +111,14 @@ class Row:
     def place(self, outcome: Outcome, path: str, data: bytes, left: str | None, *, later: bool) -> Placed:
         """Put bytes at an output path, `later` together with others; `left` as for `Outputs.place`."""
         order = self._outputs.order(path, data, left) if later and left is not None else None
-        if order is None:
+        if order is None or left is None:
             placed = self._outputs.place(path, data, left=left)
             if placed.stood is not None:
                 with self._lock:
                     outcome.stood += (placed.stood,)
         else:
             placed = Placed(path, data)
-            self._put_off(_File(order, outcome, placed, left or ""))
+            self._put_off(_File(order, outcome, placed, left))
         return placed
 
     def put(self, outcome: Outcome, digest: str, text: bytes) -> None:
@@ -211,14 +211,13 @@ class Row:
             if self._due.files:
                 self._due.added.append((outcome, placed))
                 return
-            self._add(outcome, placed)
+            if outcome.ok:  # else it could not be written
+                self._add(outcome, placed)
         path = placed[-1].path
         if path and not outcome.checks:
             self._folder = path[: path.rfind("/", 0, -1) + 1]
 
     def _add(self, outcome: Outcome, placed: list[Placed]) -> None:
-        if not outcome.ok:  # it could not be written
-            return
         self._made.append((outcome, placed))
         for one in placed:
             self._size += len(one.data)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from headway import stamp
+from headway import bulk, stamp
 from headway.core.approval import is_open
 from headway.core.fingerprint import LENGTH
 from headway.core.paths import is_glob
@@ -378,13 +378,8 @@ def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[
             found[path] = (size, mtime, ctime, inode)
             if rest != AS_LEFT:
                 read.append(path)
-    folder = stamp.open_folder(observer.root)
-    try:
-        for path, now in zip(read, stamp.stats_at(read, folder), strict=True):
-            if found[path] != now:
-                del found[path]
-    finally:
-        os.close(folder)
+    for number in bulk.changed(os.path.join(observer.root, ""), read, [found[path] for path in read]):
+        del found[read[number]]
     return found
 
 

@@ -33,9 +33,9 @@ LIGHT_FOR = 0.01
 LIGHT_LATE = 0.04
 """When that takes longer, others help."""
 
-LIGHT_AHEAD, LIGHT_PACE = 2, 60e-6
-"""Where a file takes longer to write than this, in seconds, so many threads make light tasks while others are recorded.
-Where it does not, they would be in each other's way."""
+LIGHT_PACE = 60e-6
+"""Where a file takes longer to write than this, in seconds, light tasks are made while those before are recorded. Where
+it does not, both would only wait for Python."""
 
 
 class Workers:
@@ -65,7 +65,7 @@ class Workers:
         self._took = took
         self._light: deque[Task] = deque()
         self._on_light = 0
-        self._ahead = 0
+        self._ahead = False
         self._quick: dict[str, int] = {}
         self._late = False
 
@@ -119,7 +119,7 @@ class Workers:
         self._late = not found
         for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
             found += row.tell(after=LIGHT_LATE)
-        if self._on_light < self._ahead and all(outcome.ok for outcome in found):
+        if self._ahead and not self._on_light and all(outcome.ok for outcome in found):
             self._hand_over_light()  # unless one has failed, and others may be about to
         return found
 
@@ -188,7 +188,7 @@ class Workers:
         self._on_light -= light
         self._rows.remove(row)
         if light:
-            self._ahead = LIGHT_AHEAD if row.pace > LIGHT_PACE else 0
+            self._ahead = row.pace > LIGHT_PACE
         return row.tell()
 
     def _work(self) -> None:

@@ -246,13 +246,17 @@ class Outputs:
         others to carry out with it. None where there is more to be looked at.
         """
         if not left:
-            return self._prefix + path, data, 0o666, None, None
+            return self._new(path, data)
         seen = self.observer.entries.get(path)
         if seen is None or seen.kind != "file" or seen.digest != left:
             return None
         if seen.stat.size == len(data) and hashlib.sha256(data).hexdigest() == left:
             return None  # what came out the same is left as it stands
         return self._instead(path, data, seen.stat)
+
+    def _new(self, path: str, data: bytes) -> Order:
+        """How to write bytes where nothing stands."""
+        return self._prefix + path, data, 0o666, None, None
 
     def _instead(self, path: str, data: bytes, other: Known | None = None) -> Order:
         """How to write bytes in the place of a file, be it whatever it is."""
@@ -266,7 +270,7 @@ class Outputs:
                 return Placed(path, data)
             return self._replace(path, data, left)
         try:
-            return _placed(path, data, (self._prefix + path, data, 0o666, None, None))
+            return _placed(path, data, self._new(path, data))
         except (FileExistsError, IsADirectoryError):
             return self._replace(path, data, left)
 
