@@ -24,10 +24,10 @@ from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import State
 from headway.engine import prompts
+from headway.engine.as_judged import ONCE, AsJudged
 from headway.engine.edits import Edits
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
-from headway.engine.firsts import ONCE, Firsts
 from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs, effect_question
 from headway.engine.judge import Judge
@@ -127,7 +127,7 @@ class Run:
             cancelled=lambda: self._halt.cancelling,
         )
         self._keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
-        self._firsts = Firsts(
+        self._as_judged = AsJudged(
             judge,
             self._jobs,
             self._keeper,
@@ -250,13 +250,13 @@ class Run:
         queue, room, threads = self._tally.queue, self._room(), self._workers.free
         self._judge.state = self._record.state
         self._look_ahead(room)
-        first = self._firsts.among(self._record.state)
+        begin = self._as_judged.among(self._record.state)
         while (
             not self._halt
             and len(tasks) < room
             and (artifact_id := queue.pop(None if threads > 0 else self._is_light)) is not None
         ):
-            if not self._judge.shared.chains and (task := first(artifact_id)) is not None:
+            if not self._judge.shared.chains and (task := begin(artifact_id)) is not None:
                 tasks.append(task)
                 self._started += 1
                 continue
@@ -524,7 +524,7 @@ class Run:
 
         def go_on() -> None:
             self._started -= 1
-            self._firsts.doubt()
+            self._as_judged.doubt()
             self._tally.queue.put_back([outcome.id])
 
         command = cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=False)

@@ -161,6 +161,18 @@ class Observer:
                 return True
         return self.look(path).digest == digest
 
+    def is_alone(self, output: Output) -> bool:
+        """Whether a file that was recorded stands where it was, as it was last hashed, and has no other name by which
+        somebody else would lose it."""
+        known = self.entries.get(output.path)
+        if known is None or (known.digest, known.kind) != (output.digest, output.kind) or known.rest() <= 0:
+            return False
+        try:
+            found = os.lstat(self._prefix + output.path)
+        except OSError:
+            return False
+        return found.st_nlink == 1 and known_of(found) == known.stat
+
     def gone(self, outputs: Iterable[Output], *, cheaply: bool) -> list[str]:
         """The paths of those that do not stand as they were recorded, of many at once: as `holds` tells of one.
 

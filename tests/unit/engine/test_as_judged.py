@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from headway.core.plan import ArtifactSpec
-from headway.engine.firsts import ASKED
+from headway.engine.as_judged import ASKED
 
 LIGHT = {"run", "make", "effects", "verify", "retry", "timeout"}
 """What `Workers.is_light` asks."""
 
-LOOKED_AT = {"requires", "produces", "sources"}
+LOOKED_AT = {"requires", "produces", "sources", "templates", "optional"}
 """What is looked at whenever one is begun."""
 
 RECORDED = {"id", "description", "contract", "instructions", "acceptance", "args", "env", "version", "integrates"}
 """What it is made from, or is on record with it."""
 
 FOR_OTHERS = {"milestone", "agent", "domain_type", "complexity", "tags", "constraints", "files", "metadata", "on_edit"}
-"""What means nothing to a function that is called for the first time, where nothing stands at its paths."""
+"""What means nothing to a function where nothing stands at its paths, or what it made itself."""
 
-OF_PHASES = {"outputs", "optional", "pipeline", "unit", "phase", "file", "item"}
+OF_PHASES = {"outputs", "pipeline", "unit", "phase", "file", "item"}
 """What a phase's function is given, or its worker asks when it has ended."""
 
 
