@@ -248,6 +248,22 @@ def test_only_what_is_not_as_known_is_told_of(changed: Changed, tmp_path: Path) 
     assert changed(f"{tmp_path}/", [], []) == []
 
 
+@pytest.mark.parametrize("copies", [1, 20])
+@pytest.mark.parametrize("prefix", ["{}/", "{}/below/../", "{}//", "{}", ""])
+def test_a_path_means_the_same_among_few_and_among_many(
+    changed: Changed, tmp_path: Path, prefix: str, copies: int
+) -> None:
+    """Whatever it looks like, it is what follows the folder; whether that is there or not."""
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below/it").write_text("")
+    prefix = prefix.format(tmp_path)
+    paths = ["", ".", "below", "below/", "below/it", "./below//it", "below/../below/it", f"{tmp_path}/below/it", "/tmp"]
+    was = [known_of(os.lstat(path)) if os.path.lexists(path := prefix + name) else bulk.NOTHING for name in paths]
+    absent = [number for number, stat in enumerate(was) if stat == bulk.NOTHING]
+    wanted = [number + len(paths) * copy for copy in range(copies) for number in absent]
+    assert changed(prefix, paths * copies, was * copies) == wanted
+
+
 @pytest.mark.parametrize("year", [1900, 1969, 2300, 2400])
 def test_files_of_another_century_are_looked_at_like_any_other(changed: Changed, tmp_path: Path, year: int) -> None:
     """Their times do not fit into 63 bits."""
