@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 Line = tuple[str, Iterable[str], Iterable[str]]
 """An artifact, what it needs of others, and whom it only lets go first."""
@@ -92,7 +92,7 @@ class Queue:
 
     def next(self, count: int) -> list[str]:
         """So many of those that may start next, or of which that is not certain yet."""
-        return list(islice(self._ready, count))
+        return list(islice(chain(self._aside, self._ready), count))
 
     def put_back(self, ids: Iterable[str]) -> None:
         """They may start, but not yet."""
