@@ -89,6 +89,14 @@ def write_all(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> Non
         done += count
 
 
+def write_chunks(disk: Disk, fd: int, chunks: Iterable[bytes | memoryview], offset: int = 0) -> int:
+    """Write all of them, one after the other; where the last one ends."""
+    for chunk in chunks:
+        write_all(disk, fd, chunk, offset)
+        offset += len(chunk)
+    return offset
+
+
 def make_folders(disk: Disk, path: str) -> None:
     """Create a folder and its parents, durably: each new name is synced into the folder that holds it."""
     missing = []
@@ -121,7 +129,9 @@ LONGEST_NAME = 255 - len(".4194304.01234567.tmp")
 """Of names longer than this, in bytes, no such file could be made."""
 
 
-def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool, temporary: str = "") -> None:
+def write_file(
+    disk: Disk, path: str, chunks: Iterable[bytes | memoryview], *, durable: bool, temporary: str = ""
+) -> None:
     """Put a whole file in place by one rename: a reader sees the old file or the new one, never half of either.
 
     Who holds a lock may name the `temporary` file, so that a killed process leaves at most one behind.
@@ -131,10 +141,7 @@ def write_file(disk: Disk, path: str, chunks: Iterable[bytes], *, durable: bool,
     fd = disk.open(temporary, flags)
     try:
         try:
-            offset = 0
-            for chunk in chunks:
-                write_all(disk, fd, chunk, offset)
-                offset += len(chunk)
+            write_chunks(disk, fd, chunks)
             if durable:
                 disk.sync(fd)
         finally:

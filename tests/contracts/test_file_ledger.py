@@ -53,6 +53,29 @@ def test_a_line_is_as_documented(folder: Path) -> None:
     assert [first["data"][key] for key in ("format", "plan_id", "project_id")] == [1, "plan", "project"]
 
 
+def test_what_is_written_piece_by_piece_has_the_same_bytes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large snapshots are not joined with what is around them; a ledger that begins with one is no other either."""
+    monkeypatch.setattr(file, "LARGE", 0)
+    for known in (True, False):
+        ledger = FileLedger(str(tmp_path / f"pieces{known}"))
+        if known:
+            records = write(ledger, created(), goal("two"))
+            write(ledger, snapshot(records), goal("four"), known=records[-1].position)
+        else:
+            ledger.begin(None)
+            records = ledger.stage([created(), goal("two")], by="test", ts=TS)
+            ledger.stage([snapshot(records), goal("four")], by="test", ts=TS)
+            ledger.write()
+            ledger.end()
+        ledger.close()
+        assert Path(ledger.path).read_bytes() == (folder / "ledger.jsonl").read_bytes()
+        loaded = FileLedger(ledger.folder).load()
+        assert loaded is not None
+        assert [record.seq for record in loaded.records] == [3, 4]
+
+
 def test_reading_writes_nothing(folder: Path) -> None:
     """Loading and history leave every file as it was, and create none; not even a lock."""
     (folder / "append.lock").unlink()

@@ -89,11 +89,26 @@ def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, 
         data, mark = bytes(event.data) if isinstance(event, Unknown) else _encode(event), '"opt":true,'
     else:
         name, data, mark = event.type, _encode(event), ""
-    author = f'"{by}"' if by.isidentifier() and by.isascii() else _encode(by).decode()
-    head = f'{{"v":{LINE_VERSION},"seq":{seq},"ts":"{ts}","type":"{name}","by":{author},{mark}"data":'
-    body = b'%s%s,"prev":"%s"' % (head.encode(), data, prev.encode())
+    body = b'%s%s,"prev":"%s"' % (_head(name, seq, ts, by, mark), data, prev.encode())
     digest = _sha256(body).hexdigest()[:HASH_LENGTH]
     return b'%s,"hash":"%s"}' % (body, digest.encode()), digest
+
+
+def encode_snapshot(event: Snapshot, seq: int, ts: str, by: str, prev: str) -> tuple[list[bytes | memoryview], str]:
+    """The same for a snapshot, with its line in pieces: the state is the largest thing there is, and is not copied."""
+    head = _head(event.type, seq, ts, by) + _STATE
+    rest = b',"digest":%s},"prev":"%s"' % (_encode(event.digest), prev.encode())
+    state, running = memoryview(event.state), Running()
+    for piece in (head, state, rest):
+        running.add(piece)
+    digest = running.digest()
+    return [head, state, b'%s,"hash":"%s"}' % (rest, digest.encode())], digest
+
+
+def _head(name: str, seq: int, ts: str, by: str, mark: str = "") -> bytes:
+    """A line up to its data."""
+    author = f'"{by}"' if by.isidentifier() and by.isascii() else _encode(by).decode()
+    return f'{{"v":{LINE_VERSION},"seq":{seq},"ts":"{ts}","type":"{name}","by":{author},{mark}"data":'.encode()
 
 
 def seal(line: bytes) -> str | None:

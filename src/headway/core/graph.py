@@ -239,13 +239,27 @@ class ArtifactGraph:
     def above(self, ids: Iterable[str]) -> list[str]:
         """These and everything that requires them, directly or not, in plan order."""
         seen = {artifact_id for artifact_id in ids if artifact_id in self._artifacts}
-        queue = list(seen)
-        for artifact_id in queue:
-            for dependent in self.dependents(artifact_id):
-                if dependent not in seen:
-                    seen.add(dependent)
-                    queue.append(dependent)
+        if seen and (self._dependents is not None or not self._reach_in_one_pass(seen)):
+            queue = list(seen)
+            for artifact_id in queue:
+                for dependent in self.dependents(artifact_id):
+                    if dependent not in seen:
+                        seen.add(dependent)
+                        queue.append(dependent)
         return [artifact_id for artifact_id in self._artifacts if artifact_id in seen]
+
+    def _reach_in_one_pass(self, seen: set[str]) -> bool:
+        """Add to these whatever requires one of them; False, and not all of it, if requirements stand anywhere."""
+        placed: set[str] = set()
+        for artifact_id, spec in self._artifacts.items():
+            requires = spec.requires
+            if requires:
+                if not placed.issuperset(requires):
+                    return False
+                if not seen.isdisjoint(requires):
+                    seen.add(artifact_id)
+            placed.add(artifact_id)
+        return True
 
     def tier(self, artifact_id: str) -> Tier:
         """The model tier that RFC-036's code gives: leaves small, up to two requirements medium, else large."""

@@ -201,11 +201,13 @@ class Judge:
 
         What stands for the last round of a loop builds on the phase that may ask for another one.
         """
+        artifacts = self.graph.artifacts
+        if not self.shared.ordered:
+            return ArtifactGraph.over({a: artifacts[a] for a in self.graph.above(concerned)}).topological_sort()
         later: dict[str, list[str]] = {}
-        if self.shared.ordered:
-            for artifact_id, spec in self.graph.artifacts.items():
-                for stage in spec.after if spec.gathers == "last" else self.shared.after(artifact_id):
-                    later.setdefault(stage, []).append(artifact_id)
+        for artifact_id, spec in artifacts.items():
+            for stage in spec.after if spec.gathers == "last" else self.shared.after(artifact_id):
+                later.setdefault(stage, []).append(artifact_id)
         found = dict.fromkeys(concerned)
         queue = list(found)
         for artifact_id in queue:
@@ -213,10 +215,7 @@ class Judge:
                 if dependent not in found:
                     found[dependent] = None
                     queue.append(dependent)
-        if self.shared.ordered:
-            return [a for a in self.shared.order() if a in found]
-        in_plan_order = {a: spec for a, spec in self.graph.artifacts.items() if a in found}
-        return ArtifactGraph.over(in_plan_order).topological_sort()
+        return [a for a in self.shared.order() if a in found]
 
     def order_of(self, just: Collection[str]) -> list[str]:
         """These and what they build on, in dependency order."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
 from headway.core.state import Position
-from headway.disk import REAL, Disk, file_kind, make_folders, sync_folders, write_all, write_file
+from headway.disk import REAL, Disk, file_kind, make_folders, sync_folders, write_chunks, write_file
 from headway.errors import BugError, DamageError, LedgerDamaged, StorageFailed, TryLater
 from headway.ledger import head as heads
 from headway.ledger import recovery, segments
@@ -51,6 +51,9 @@ TRIES, QUIET = 5, 0.002
 
 RECENT = 8 << 20
 """So many bytes are looked through by whoever wants to know how things went lately."""
+
+LARGE = 1 << 20
+"""More bytes than these are written piece by piece: joining them takes as long as writing them."""
 
 PROJECT_ABOVE = 3
 """How many folders a plan's folder is below the project: `.headway/plans/<plan_id>`."""
@@ -119,7 +122,8 @@ class FileLedger:
         self._verified = verified if verified is not None else {}
         self._pages: dict[str, list[Page]] = {}
         """By the path of a sealed segment: where one may begin in it."""
-        self._staged: list[bytes] = []
+        self._staged: list[bytes | memoryview] = []
+        """Lines and what ends them; that of a snapshot is in several pieces."""
         self._ahead = (0, 0, "")
         self._snapshot_ahead: Mark | None = None
         self._stopped = ""
@@ -262,24 +266,28 @@ class FileLedger:
         records = []
         for event in events:
             seq += 1
-            line, digest = codec.encode(event, seq, ts, by, prev)
-            if event.type == "snapshot":
+            if isinstance(event, Snapshot):
+                pieces, digest = codec.encode_snapshot(event, seq, ts, by, prev)
                 self._snapshot_ahead = Mark(offset, Position(seq, digest))
+                staged += pieces
+                offset += sum(map(len, pieces)) + 1
+            else:
+                line, digest = codec.encode(event, seq, ts, by, prev)
+                staged.append(line)
+                offset += len(line) + 1
+            staged.append(b"\n")
             records.append(Record(seq, ts, by, event, prev, digest))
             prev = digest
-            staged.append(line)
-            offset += len(line) + 1
         self._ahead = (offset, seq, prev)
         return records
 
     def write(self) -> None:
         """Put what is staged at the end, as whole lines; if the disk refuses, the file is as it was."""
-        lines, (offset, seq, last), snapshot = self._staged, self._ahead, self._snapshot_ahead
+        staged, (offset, seq, last), snapshot = self._staged, self._ahead, self._snapshot_ahead
         self._staged, self._snapshot_ahead = [], None
         self._refuse_if_stopped()
-        if lines:
-            lines.append(b"")
-            self._write(b"\n".join(lines), self._end)
+        if staged:
+            self._write(staged if offset - self._end.offset > LARGE else [b"".join(staged)], self._end)
             self._end, self._snapshot = Mark(offset, Position(seq, last)), snapshot or self._snapshot
 
     def sync(self) -> None:
@@ -324,8 +332,8 @@ class FileLedger:
                 format=FORMAT, plan_id=plan_id, project_id=project_id, sealed=last, segment=name, digest=packed
             )
             lead, digest = codec.encode(event, seq=last.seq + 1, ts=ts, by=by, prev=last.hash)
-            body, digest2 = codec.encode(snapshot, seq=last.seq + 2, ts=ts, by=by, prev=digest)
-            size = self._put_in_place([lead, b"\n", body, b"\n"])
+            pieces, digest2 = codec.encode_snapshot(snapshot, seq=last.seq + 2, ts=ts, by=by, prev=digest)
+            size = self._put_in_place([lead, b"\n", *pieces, b"\n"])
         except OSError as error:
             raise self._refused(error) from error
         self._snapshot = Mark(len(lead) + 1, Position(last.seq + 2, digest2))
@@ -493,26 +501,23 @@ class FileLedger:
             news = news._replace(tail=news.tail + grown, size=self._end.offset)
         return news
 
-    def _write(self, data: bytes, at: Mark) -> None:
+    def _write(self, chunks: Iterable[bytes | memoryview], at: Mark) -> None:
         try:
             if self._fd < 0:
-                self._put_in_place([data])
+                self._put_in_place(chunks)
             else:
-                write_all(self._disk, self._fd, data, at.offset)
+                write_chunks(self._disk, self._fd, chunks, at.offset)
         except OSError as error:
             if self._fd >= 0:
                 self._cut_back(at, error)
             raise self._refused(error) from error
 
-    def _put_in_place(self, chunks: Iterable[bytes]) -> int:
+    def _put_in_place(self, chunks: Iterable[bytes | memoryview]) -> int:
         """Make this the ledger by one rename; its size. Before the rename a failure changes nothing."""
         temporary = f"{self.path}.new"
         fd = self._disk.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
-            size = 0
-            for chunk in chunks:
-                write_all(self._disk, fd, chunk, size)
-                size += len(chunk)
+            size = write_chunks(self._disk, fd, chunks)
             self._disk.sync(fd)
             self._disk.replace(temporary, self.path)
         except BaseException:

@@ -21,7 +21,7 @@ NEAR = 1 << 16
 LONG = 1 << 20
 """A longer line enters memory only if it ends as a line must."""
 
-HUGE = 64 << 20
+HUGE = 256 << 20
 """And one longer than this only after its hash was found to be right, piece by piece."""
 
 START = Position(0, codec.START)

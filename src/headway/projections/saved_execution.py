@@ -19,7 +19,7 @@ from headway.core.graph import ArtifactGraph
 from headway.core.ids import hash_goal
 from headway.core.lifecycle import all_done, is_done
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile
-from headway.core.state import Completion, PlanStatus, Position, State
+from headway.core.state import Attempt, Completion, PlanStatus, Position, State
 from headway.errors import FormatTooNew, UsageError
 
 VERSION = "1.0"
@@ -32,6 +32,7 @@ _OPENING = re.compile(
     rb'\s*"position":\s*\{\s*"seq":\s*(?P<seq>\d{1,18}),\s*"hash":\s*"(?P<hash>[0-9a-f]{32})",'
     rb'\s*"seal":\s*"(?P<seal>[0-9a-f]{16})"'
 )
+_PAST = b'"past": {}'
 _STATUSES = get_args(PlanStatus)
 _ELSEWHERE = ("plan_id", "status")
 """Fields of the state that RFC-040's part of the file holds; of the others only what differs from its default."""
@@ -136,20 +137,38 @@ class SavedExecution(msgspec.Struct, frozen=True):
 
 def render(execution: SavedExecution) -> bytes:
     """The bytes of plan.json: the document, led by its own digest. What there is of each artifact takes a line."""
+    return b"".join(pieces(execution))
+
+
+def pieces(execution: SavedExecution) -> list[bytes]:
+    """The same, for whoever writes it: those of a large plan are not joined for that."""
     state, waves = execution.state, execution.graph.waves()
     frame = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
-    pieces: list[bytes] = []
+    found: list[bytes] = []
     for opening, closing, lines in (
         (b'"artifacts": {', b"}", map(_artifact_line, state.artifacts.values())),
         (b'"waves": [', b"]", map(_encode, waves)),
         (b'"completed": {', b"}", map(_completed_line, state.completed.items())),
     ):  # what opens cannot stand in a text before it: a quotation mark is escaped there
         before, _, frame = frame.partition(opening + closing)
-        inner = b",\n      ".join(lines)
-        pieces += [before, opening, b"\n      " if inner else b"", inner, b"\n    " if inner else b"", closing]
-    pieces.append(frame)
-    pieces[0] = pieces[0].replace(_BLANK, _digest_of(pieces).encode(), 1)
-    return b"".join(pieces)
+        found += [before, opening, *_spread(lines), closing]
+    if state.past:  # the last key of all
+        before, opening, frame = frame.rpartition(_PAST)
+        found += [before, opening[:-1], *_spread(map(_past_line, state.past.items())), b"}"]
+    found.append(frame)
+    found[0] = found[0].replace(_BLANK, _digest_of(found).encode(), 1)
+    return found
+
+
+def _spread(lines: Iterable[bytes]) -> tuple[bytes, ...]:
+    """What stands between brackets, an item a line; nothing if there is none."""
+    inner = b",\n      ".join(lines)
+    return (b"\n      ", inner, b"\n    ") if inner else ()
+
+
+def _past_line(item: tuple[str, tuple[Attempt, ...]]) -> bytes:
+    artifact_id, attempts = item
+    return b"%s: %s" % (_encode(artifact_id), _encode(attempts))
 
 
 def _digest_of(pieces: Iterable[bytes | memoryview]) -> str:
@@ -160,7 +179,7 @@ def _digest_of(pieces: Iterable[bytes | memoryview]) -> str:
 
 
 def _frame(execution: SavedExecution, waves: list[list[str]]) -> dict[str, Any]:
-    """The document but for its artifacts, their waves and their completions."""
+    """The document but for its artifacts, their waves, their completions and earlier attempts at them."""
     state, (seq, hash_) = execution.state, execution.position
     return {
         "digest": _BLANK.decode(),
@@ -231,9 +250,10 @@ def content_hash(done: Completion) -> str:
 
 def _rest(state: State) -> dict[str, Any]:
     lean = msgspec.structs.replace(
-        state, artifacts={}, completed={}, goal="", created_at="", updated_at="", profile=None
+        state, artifacts={}, completed={}, past={}, goal="", created_at="", updated_at="", profile=None
     )
-    return {key: value for key, value in msgspec.to_builtins(lean).items() if key not in _ELSEWHERE}
+    rest = {key: value for key, value in msgspec.to_builtins(lean).items() if key not in _ELSEWHERE}
+    return rest | {"past": {}} if state.past else rest
 
 
 def _distribution(artifacts: Iterable[ArtifactSpec]) -> dict[str, int]:

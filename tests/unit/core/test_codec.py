@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,6 +134,15 @@ def test_a_snapshot_that_says_more_is_a_version_error(change: tuple[bytes, bytes
     """At the latest when its state is read."""
     with pytest.raises(FormatTooNew):
         codec.decode_state(codec.decode(snapshot(SNAPSHOT.replace(*change))).event.state)  # type: ignore[attr-defined]  # it is one
+
+
+@given(st.text(), st.text())
+def test_a_snapshot_in_pieces_is_the_line_that_any_event_would_be(by: str, digest: str) -> None:
+    """Its state is not copied on the way; bytes and hash are the same."""
+    event = Snapshot(state=msgspec.Raw(b'{"plan_id":"p","project_id":"q"}'), digest=digest)
+    pieces, hash_ = codec.encode_snapshot(event, 7, "2026-01-01T00:00:00Z", by, codec.START)
+    assert (b"".join(pieces), hash_) == codec.encode(event, 7, "2026-01-01T00:00:00Z", by, codec.START)
+    assert pieces[1] == event.state
 
 
 def test_a_first_line_of_a_newer_format_is_a_version_error() -> None:

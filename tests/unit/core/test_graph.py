@@ -138,6 +138,17 @@ def test_what_is_below_and_above_is_in_plan_order() -> None:
     assert graph(WORKED).above(["B"]) == ["B", "E", "F"]
 
 
+@pytest.mark.parametrize("start", WORKED)
+def test_what_is_above_is_the_same_wherever_requirements_stand(start: str) -> None:
+    """Before what requires them, as in most plans, or after it; and whether or not anybody has asked before."""
+    found = graph(WORKED).above([start])
+    turned = graph(dict(reversed(WORKED.items())))
+    assert turned.above([start]) == turned.above([start]) == found[::-1]
+    asked = graph(WORKED)
+    assert asked.roots() == ["F"]
+    assert asked.above([start]) == found
+
+
 def test_invalidation_includes_the_changed_ids_and_all_that_depends_on_them() -> None:
     """Directly or not; a removed id stays in the answer."""
     assert find_invalidated(graph(WORKED), ["B", "removed"]) == {"B", "E", "F", "removed"}

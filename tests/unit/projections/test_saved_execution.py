@@ -15,7 +15,7 @@ from headway.core import events as ev
 from headway.core.decide import Rejection, decide
 from headway.core.evolve import apply
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Retry, Settings
-from headway.core.state import Completion, Output, Position, State
+from headway.core.state import Attempt, Completion, Output, Position, State, Step
 from headway.errors import FormatTooNew, UsageError
 from headway.projections import saved_execution
 from headway.projections.saved_execution import SavedExecution, content_hash
@@ -145,6 +145,23 @@ def test_any_changed_byte_is_noticed(offset: int, mask: int) -> None:
     data = bytearray(saved_execution.render(EXAMPLE))
     data[offset] ^= mask
     assert not saved_execution.is_intact(bytes(data))
+
+
+def test_earlier_attempts_take_a_line_for_each_artifact() -> None:
+    """Wherever else something is called as they are; and as Headway wrote them before, spread out, they are read."""
+    tried = tuple(Attempt(seq=seq, at="t", ok=False, error='"past": {}') for seq in (1, 2))
+    steps = {"b": {"one": Step(key="k", value={"past": {}})}}
+    past = {"a": tried, "b": tried[:1]}
+    state = msgspec.structs.replace(EXAMPLE.state, goal='"past": {}', steps=steps, past=past, left={"past": ""})
+    execution = SavedExecution(state, EXAMPLE.position)
+    data = saved_execution.render(execution)
+    assert saved_execution.is_intact(data)
+    assert saved_execution.parse(data) == execution
+    lines = [line.strip().rstrip(b",") for line in data.splitlines()]
+    assert b'"b": %s' % msgspec.json.encode(tried[:1]) in lines
+    spread_out = msgspec.json.format(data, indent=2)
+    assert spread_out.count(b"\n") > data.count(b"\n") + 6
+    assert saved_execution.parse(spread_out) == execution
 
 
 @given(st.binary(max_size=300))
