@@ -1,4 +1,4 @@
-/* Many small files at once: looked at, or written, in one call, while others use the interpreter.
+/* Many small files at once: looked at, written, or written over, in one call, while others use the interpreter.
 
    bulk.py does the same in Python, and is the one to read: where this could not be built, it is all there is. Whatever
    is not as expected is reported, and left to whoever asked. */
@@ -189,7 +189,7 @@ typedef struct {
     PyObject *path, *temporary, *data;
     const char *target, *aside; /* aside: what the file is called until it takes the place of another */
     const char *bytes;
-    Py_ssize_t size;
+    Py_ssize_t size, same; /* same: with so many of its bytes a file begins that is written over */
     Known known; /* that other, if `expects` it, and then the file itself */
     unsigned long long marked;
     int mode, expects, error;
@@ -263,22 +263,26 @@ carry_out(Order *order)
         order->known = known_of(&found);
 }
 
+/* The path of an order, and what is to be there. */
+static int
+take_file(PyObject *path, PyObject *data, Order *order)
+{
+    char *bytes;
+    if (PyBytes_AsStringAndSize(data, &bytes, &order->size))
+        return 0;
+    order->bytes = bytes;
+    order->data = Py_NewRef(data);
+    order->path = as_path(path, &order->target);
+    return order->path != NULL;
+}
+
 static int
 take_order(PyObject *given, Order *order)
 {
     PyObject *path, *data, *temporary, *known;
-    char *bytes;
-    if (!PyTuple_Check(given)) {
-        PyErr_SetString(PyExc_TypeError, "an order is a tuple");
-        return 0;
-    }
     if (!PyArg_ParseTuple(given, "OSiOO:order", &path, &data, &order->mode, &temporary, &known))
         return 0;
-    if (PyBytes_AsStringAndSize(data, &bytes, &order->size))
-        return 0;
-    order->bytes = bytes;
-    order->path = as_path(path, &order->target);
-    if (order->path == NULL)
+    if (!take_file(path, data, order))
         return 0;
     if (temporary != Py_None) {
         order->temporary = as_path(temporary, &order->aside);
@@ -288,23 +292,26 @@ take_order(PyObject *given, Order *order)
         if (order->expects && !take_known(known, &order->known))
             return 0;
     }
-    order->data = Py_NewRef(data);
     return 1;
 }
 
-PyDoc_STRVAR(write_doc, "write(orders): see write_one_by_one in bulk.py.");
-
 static PyObject *
-write_files(PyObject *module, PyObject *args)
+answer_of(const Order *order)
 {
-    PyObject *given, *result = NULL;
-    Order *orders;
-    Py_ssize_t count, taken = 0;
+    Known left = order->error ? (Known){0, 0, 0, 0} : order->known;
+    return Py_BuildValue("(i(LLLK)L)", order->error, (long long)left.size, (long long)left.mtime,
+                         (long long)left.ctime, left.inode, (long long)order->marked);
+}
 
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O!:write", &PyList_Type, &given))
-        return NULL;
-    count = PyList_Size(given);
+/* Have a list of orders carried out, and tell what became of each. */
+static PyObject *
+carry_all_out(PyObject *given, int (*take)(PyObject *, Order *), void (*carry)(Order *),
+              PyObject *(*answer)(const Order *))
+{
+    PyObject *result = NULL;
+    Order *orders;
+    Py_ssize_t count = PyList_Size(given), taken = 0;
+
     orders = PyMem_Calloc(count ? count : 1, sizeof(Order));
     if (orders == NULL)
         return PyErr_NoMemory();
@@ -312,24 +319,24 @@ write_files(PyObject *module, PyObject *args)
         PyObject *one = PyList_GetItem(given, taken);
         if (one == NULL)
             goto done;
+        if (!PyTuple_Check(one)) {
+            PyErr_SetString(PyExc_TypeError, "an order is a tuple");
+            goto done;
+        }
         taken++;
-        if (!take_order(one, &orders[taken - 1]))
+        if (!take(one, &orders[taken - 1]))
             goto done;
     }
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < count; i++)
-        carry_out(&orders[i]);
+        carry(&orders[i]);
     Py_END_ALLOW_THREADS
     result = PyList_New(0);
     for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
-        Order *o = &orders[i];
-        Known left = o->error ? (Known){0, 0, 0, 0} : o->known;
-        PyObject *answer =
-            Py_BuildValue("(i(LLLK)L)", o->error, (long long)left.size, (long long)left.mtime, (long long)left.ctime,
-                          left.inode, (long long)o->marked);
-        if (answer == NULL || PyList_Append(result, answer))
+        PyObject *one = answer(&orders[i]);
+        if (one == NULL || PyList_Append(result, one))
             Py_CLEAR(result);
-        Py_XDECREF(answer);
+        Py_XDECREF(one);
     }
 done:
     for (Py_ssize_t i = 0; i < taken; i++) {
@@ -341,16 +348,110 @@ done:
     return result;
 }
 
+PyDoc_STRVAR(write_doc, "write(orders): see write_one_by_one in bulk.py.");
+
+static PyObject *
+write_files(PyObject *module, PyObject *args)
+{
+    PyObject *given;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!:write", &PyList_Type, &given))
+        return NULL;
+    return carry_all_out(given, take_order, carry_out, answer_of);
+}
+
+/* Writing over. */
+
+/* Whether a file begins with these bytes. */
+static int
+begins_with(int fd, const char *bytes, Py_ssize_t size)
+{
+    char room[4096];
+    Py_ssize_t done = 0;
+    while (done < size) {
+        Py_ssize_t left = size - done;
+        ssize_t count = pread(fd, room, left < (Py_ssize_t)sizeof room ? (size_t)left : sizeof room, done);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0 || memcmp(room, bytes + done, (size_t)count))
+            return 0;
+        done += count;
+    }
+    return 1;
+}
+
+static int
+put_over(int fd, const Order *order)
+{
+    struct stat found;
+    int error;
+    if (fstat(fd, &found))
+        return errno;
+    if (!S_ISREG(found.st_mode) || found.st_nlink > 1 || !begins_with(fd, order->bytes, order->same))
+        return OTHER;
+    error = put(fd, order);
+    if (!error && found.st_size > order->size && ftruncate(fd, order->size))
+        error = errno;
+    return error;
+}
+
+static void
+carry_over(Order *order)
+{
+    int fd;
+    do
+        fd = open(order->target, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        order->error = errno;
+        return;
+    }
+    order->error = put_over(fd, order);
+    if (close(fd) && errno != EINTR && !order->error)
+        order->error = errno;
+}
+
+static int
+take_over(PyObject *given, Order *order)
+{
+    PyObject *path, *data;
+    if (!PyArg_ParseTuple(given, "OSn:order", &path, &data, &order->same) || !take_file(path, data, order))
+        return 0;
+    if (order->same >= 0 && order->same <= order->size)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "a file begins with some of its bytes");
+    return 0;
+}
+
+static PyObject *
+error_of(const Order *order)
+{
+    return PyLong_FromLong(order->error);
+}
+
+PyDoc_STRVAR(write_over_doc, "write_over(orders): see write_over_one_by_one in bulk.py.");
+
+static PyObject *
+write_files_over(PyObject *module, PyObject *args)
+{
+    PyObject *given;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!:write_over", &PyList_Type, &given))
+        return NULL;
+    return carry_all_out(given, take_over, carry_over, error_of);
+}
+
 static PyMethodDef methods[] = {
     {"changed", changed, METH_VARARGS, changed_doc},
     {"write", write_files, METH_VARARGS, write_doc},
+    {"write_over", write_files_over, METH_VARARGS, write_over_doc},
     {NULL, NULL, 0, NULL},
 };
 
 static int
 begin(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "VERSION", 1);
+    return PyModule_AddIntConstant(module, "VERSION", 2);
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -1,8 +1,9 @@
 from collections.abc import Sequence
 
-from headway.bulk import Answer, Known, Order
+from headway.bulk import Answer, Known, Order, Over
 
 VERSION: int
 
 def changed(prefix: str, paths: list[str], known: Sequence[Known]) -> list[int]: ...
 def write(orders: list[Order]) -> list[Answer]: ...
+def write_over(orders: list[Over]) -> list[int]: ...

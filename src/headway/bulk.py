@@ -1,4 +1,4 @@
-"""Many small files at once: looked at, or written, in one call.
+"""Many small files at once: looked at, written, or written over, in one call.
 
 A file system takes longer for a small file than the rest of the system for its bytes, and Python longer to ask for each
 of its steps. `_bulk.c` takes these steps for many files without holding the interpreter, so that others use it
@@ -7,6 +7,7 @@ meanwhile. Where it could not be built, the same is done here, file by file; not
 
 import errno
 import os
+import stat
 import time
 
 TYPE_CHECKING = False  # the nothing-to-do case imports this, and nothing that it does not need
@@ -23,15 +24,19 @@ until then, and what that other has to be; whatever it is, if nobody knows."""
 Answer = tuple[int, Known, int]
 """What became of an order: 0, an errno or OTHER; the file as it was left, and the time that it was given."""
 
+Over = tuple[str, bytes, int]
+"""A path, what is to be there, and with how many of these bytes the file that stands there has to begin."""
+
 OTHER = -1
 """Something else stands there than was expected; it still does."""
 
 NOTHING: Known = (0, 0, 0, 0)
 
-VERSION = 1
+VERSION = 2
 """Of what `_bulk.c` is asked and answers."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_THERE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def changed_one_by_one(prefix: str, paths: list[str], known: "Sequence[Known]") -> list[int]:
@@ -81,6 +86,41 @@ def _carried_out(path: str, data: bytes, mode: int, aside: str | None, other: Kn
     return problem, left, now
 
 
+def write_over_one_by_one(orders: "list[Over]") -> list[int]:
+    """Write files over where they stand: 0, or an errno or OTHER for one that is not there or is not what it has to be,
+    that is no regular file or that somebody has under another name.
+
+    A file system takes many times as long to create a file and delete another. But a reader may see half of it, and so
+    may everybody after a kill or a power cut: only for what is written again then.
+    """
+    if not all(0 <= same <= len(data) for _, data, same in orders):
+        raise ValueError("a file begins with some of its bytes")
+    return [_written_over(*order) for order in orders]
+
+
+def _written_over(path: str, data: bytes, same: int) -> int:
+    try:
+        fd = os.open(path, _THERE)
+    except OSError as error:
+        return _errno(error)
+    problem = 0
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or os.pread(fd, same, 0) != data[:same]:
+            problem = OTHER
+        else:
+            _put(fd, data)
+            if found.st_size > len(data):
+                os.ftruncate(fd, len(data))
+    except OSError as error:
+        problem = _errno(error)
+    try:
+        os.close(fd)
+    except OSError as error:
+        problem = problem or _errno(error)
+    return problem
+
+
 def _put(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -106,13 +146,14 @@ def known_of(found: os.stat_result) -> Known:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-changed, write = changed_one_by_one, write_one_by_one
+changed, write, write_over = changed_one_by_one, write_one_by_one, write_over_one_by_one
 try:
     from headway._bulk import VERSION as _VERSION
     from headway._bulk import changed as _changed
     from headway._bulk import write as _write
+    from headway._bulk import write_over as _write_over
 except ImportError:
     pass
 else:
     if _VERSION == VERSION:  # it may have been built before this was changed
-        changed, write = _changed, _write
+        changed, write, write_over = _changed, _write, _write_over

@@ -157,28 +157,6 @@ def write_file(
         disk.sync_folder(os.path.dirname(path) or ".")
 
 
-def write_over(disk: Disk, path: str, data: bytes) -> bool:
-    """Write a file over where it stands; whether there was one that nobody else has under another name.
-
-    A file system takes many times as long to create a file and delete another. But a reader may see half of it, and so
-    may everybody after a kill or a power cut: only for what is written again then.
-    """
-    try:
-        fd = disk.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return False
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            return False
-        write_all(disk, fd, data, 0)
-        if found.st_size > len(data):
-            disk.truncate(fd, len(data))
-    finally:
-        disk.close(fd)
-    return True
-
-
 _serial = count(int.from_bytes(os.urandom(4)))
 """Where they begin is by chance: the number of a process that was killed may be ours by now."""
 

@@ -17,9 +17,20 @@ from typing import Any
 import pytest
 
 from headway import bulk
-from headway.bulk import OTHER, Answer, Known, Order, changed_one_by_one, known_of, write_one_by_one
+from headway.bulk import (
+    OTHER,
+    Answer,
+    Known,
+    Order,
+    Over,
+    changed_one_by_one,
+    known_of,
+    write_one_by_one,
+    write_over_one_by_one,
+)
 
 Write = Callable[[list[Order]], list[Answer]]
+WriteOver = Callable[[list[Over]], list[int]]
 Changed = Callable[[str, list[str], Sequence[Known]], list[int]]
 
 PURE = bool(os.environ.get("HEADWAY_PURE"))
@@ -37,6 +48,11 @@ def write(request: pytest.FixtureRequest) -> Write:
 @pytest.fixture
 def changed(write: Write) -> Changed:
     return changed_one_by_one if write is write_one_by_one else bulk.changed
+
+
+@pytest.fixture
+def write_over(write: Write) -> WriteOver:
+    return write_over_one_by_one if write is write_one_by_one else bulk.write_over
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +83,7 @@ def test_it_is_built_in_c_where_there_is_a_compiler() -> None:
         pytest.skip("there is none")
     assert bulk.write is not write_one_by_one
     assert bulk.changed is not changed_one_by_one
+    assert bulk.write_over is not write_over_one_by_one
 
 
 # Writing.
@@ -199,6 +216,9 @@ def test_what_is_no_order_is_refused(tmp_path: Path) -> None:
     for wrong in orders:
         with pytest.raises((TypeError, ValueError)):
             bulk.write([wrong])  # type: ignore[list-item]
+    for order in (None, (), (path,), (path, b""), (path, "text", 0), (path, b"", "0"), (path, b"", 0, 0), (1, b"", 0)):
+        with pytest.raises((TypeError, ValueError)):
+            bulk.write_over([order])  # type: ignore[list-item]
     for stat_ in (None, (), (1, 2, 3), (1, 2, 3, "4")):
         with pytest.raises((TypeError, ValueError)):
             bulk.changed("/", ["a"], [stat_])  # type: ignore[list-item]
@@ -223,6 +243,87 @@ def test_others_go_on_meanwhile(write: Write, tmp_path: Path) -> None:
         for k, (error, found, _) in enumerate(answers):
             path = tmp_path / f"{n}-{k}"
             assert (error, found, path.read_text()) == (0, known(path), f"{n}-{k}")
+
+
+# Writing over.
+
+
+@pytest.mark.parametrize("data", [b"", b"ours", b"ours: longer than before", b"ours: " + bytes(100_000)])
+def test_a_file_is_written_over_where_it_stands(write_over: WriteOver, tmp_path: Path, data: bytes) -> None:
+    """Shorter or longer, it is all that is there then, in the very same file and with the mode that it had."""
+    path = tmp_path / "it"
+    path.write_bytes(b"ours: before")
+    path.chmod(0o600)
+    inode = path.stat().st_ino
+    assert write_over([(str(path), data, min(4, len(data)))]) == [0]
+    assert (path.read_bytes(), path.stat().st_ino, stat.S_IMODE(path.stat().st_mode)) == (data, inode, 0o600)
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 20_000])
+def test_only_what_begins_as_it_has_to_is_written_over(write_over: WriteOver, tmp_path: Path, size: int) -> None:
+    """To the last of so many bytes; nothing of another is touched, and one that is too short is another."""
+    begin = os.urandom(size)
+    there = {
+        "ours": begin,
+        "theirs": begin[:-1] + bytes([begin[-1] ^ 1]),
+        "short": begin[:-1],
+        "empty": b"",
+        "more": begin + b"before",
+    }
+    for name, data in there.items():
+        (tmp_path / name).write_bytes(data)
+    told = write_over([(str(tmp_path / name), begin + b"new", size) for name in there])
+    assert told == [0, OTHER, OTHER, OTHER, 0]
+    assert {name: (tmp_path / name).read_bytes() for name in there} == there | {
+        "ours": begin + b"new",
+        "more": begin + b"new",
+    }
+
+
+def test_nothing_is_written_through_or_waited_for(write_over: WriteOver, tmp_path: Path) -> None:
+    """Nor made where nothing is; who has a file under another name as well keeps what it was."""
+    file, link, name, pipe, folder = (tmp_path / name for name in ("file", "link", "name", "pipe", "folder"))
+    file.write_text("theirs")
+    link.symlink_to(file)
+    os.mkfifo(pipe)
+    folder.mkdir()
+    (tmp_path / "one").write_text("theirs")
+    name.hardlink_to(tmp_path / "one")
+    paths = [link, name, pipe, folder, tmp_path / "none", tmp_path / "no" / "folder", tmp_path / ("n" * 300)]
+    told = write_over([(str(path), b"new", 0) for path in [*paths, file]])
+    assert told[:2] == [errno.ELOOP, OTHER]
+    assert told[2] in (OTHER, errno.ENXIO)
+    assert told[3:] == [errno.EISDIR, errno.ENOENT, errno.ENOENT, errno.ENAMETOOLONG, 0]
+    assert (file.read_text(), name.read_text()) == ("new", "theirs")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder", "link", "name", "one", "pipe"]
+    assert write_over([]) == []
+
+
+def test_what_there_is_no_room_for_is_told(write_over: WriteOver, tmp_path: Path) -> None:
+    """What is left of it then is for whoever asked to write again."""
+    path, beside = tmp_path / "it", tmp_path / "beside"
+    path.write_text("old")
+    beside.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        told = write_over([(str(path), b"x" * 10_000, 0), (str(beside), b"new", 0)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told == [errno.EFBIG, 0]
+    assert beside.read_text() == "new"
+
+
+def test_an_order_that_cannot_be_is_refused_before_anything_is_written(write_over: WriteOver, tmp_path: Path) -> None:
+    """A file cannot begin with more bytes than there will be."""
+    path = tmp_path / "it"
+    path.write_text("old")
+    for wrong in ((str(path), b"new", 4), (str(path), b"new", -1)):
+        with pytest.raises(ValueError, match="begins"):
+            write_over([(str(path), b"new", 0), wrong])
+    assert path.read_text() == "old"
+    with pytest.raises(ValueError, match="null"):
+        write_over([(str(tmp_path / "a\0b"), b"", 0)])
 
 
 # Looking.

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+import threading
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from functools import cache
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from headway import bulk
 from headway.core import events as ev
 from headway.core.fingerprint import reuse_key
 from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import Disk, boot_id, make_folders, write_file, write_over
+from headway.disk import Disk, boot_id, make_folders, write_file
 from headway.ledger.lock import FileLock
 
 FORMAT = 1
@@ -42,8 +45,15 @@ on disk, leaves it to the next run to write them again."""
 HEADING = 512
 """So many bytes at the beginning of a file say whose it is, unless its unit has a very long name."""
 
+LOT = 256
+"""So many are written over together."""
+
+_File = tuple[str, bytes]
+"""A unit, and what is to be in its file."""
+
 _encode = msgspec.json.Encoder().encode
 _OWNER = rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",'
+_AFTER_OWNER = b'\n  "pipelines": '
 
 
 class Tried(msgspec.Struct, gc=False):
@@ -276,24 +286,62 @@ def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int)
 def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
     boot = boot_id()
     ready, over = {home}, bool(boot) and len(units) > MANY
-    for unit in units:
-        pipelines = pipelines_of(state, unit)
-        document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-        path = _path(home, state.plan_id, unit)
-        if document["phases"]:
+    files = _files(home, state, units, seq)
+    with closing(_left_by_writing_over(home, state.plan_id, files) if over else files) as left:
+        for unit, text in left:
+            path = _path(home, state.plan_id, unit)
             folder = os.path.dirname(path)
             if folder not in ready:
                 make_folders(disk, folder)
                 ready.add(folder)
-            text = msgspec.json.format(_encode(document), indent=2) + b"\n"
-            if not (over and write_over(disk, path, text)):
-                write_file(disk, path, [text], durable=False)
-        else:
-            with suppress(FileNotFoundError):
-                os.remove(path)
+            write_file(disk, path, [text], durable=False)
     head, mark = _head(home, state.plan_id), f" {boot}"
     is_marked = over or (boot and _read(head).endswith(mark))
     write_file(disk, head, [f"{seq}{mark if is_marked else ''}".encode()], durable=False)
+
+
+def _files(home: str, state: State, units: Collection[str], seq: int) -> Generator[_File, None, None]:
+    """What is to be in the files of these units; one that is to be gone is removed."""
+    for unit in units:
+        pipelines = pipelines_of(state, unit)
+        document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
+        if document["phases"]:
+            yield unit, msgspec.json.format(_encode(document), indent=2) + b"\n"
+        else:
+            with suppress(FileNotFoundError):
+                os.remove(_path(home, state.plan_id, unit))
+
+
+def _left_by_writing_over(home: str, plan_id: str, files: Iterator[_File]) -> Generator[_File, None, None]:
+    """Write files over where they stand, each lot while the next one is worked out; those that could not be."""
+    writing = _WritingOver(home, [])
+    try:
+        for lot in chain(iter(lambda: list(islice(files, LOT)), []), [[]]):
+            left = writing.left()
+            writing = _WritingOver(home, lot)
+            for unit, text in left:  # it is not there, or another plan's is
+                if bulk.write_over([(_path(home, plan_id, unit), text, 0)])[0]:
+                    yield unit, text
+    finally:
+        writing.join()
+
+
+class _WritingOver(threading.Thread):
+    """A lot of files that is written over, beside whoever works out the next, where they are of the same plan."""
+
+    def __init__(self, home: str, lot: list[_File]) -> None:
+        super().__init__(name="headway-phases")
+        self._lot, self._errors = lot, [bulk.OTHER] * len(lot)
+        self._orders = [(f"{home}/{unit}.json", text, text.index(_AFTER_OWNER)) for unit, text in lot]
+        self.start()
+
+    def run(self) -> None:
+        self._errors = bulk.write_over(self._orders)
+
+    def left(self) -> list[_File]:
+        """Those that could not be written over."""
+        self.join()
+        return [file for file, error in zip(self._lot, self._errors, strict=True) if error]
 
 
 def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
+from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from headway import bulk
+from headway.bulk import Over, write_over_one_by_one
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, Settings
 from headway.core.state import Completion, Expansion, Failure, Output, State
 from headway.disk import REAL, RealDisk
@@ -37,7 +42,7 @@ def _write(home: Path, state: State, seq: int) -> None:
 
 
 def _files(home: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in home.iterdir() if not path.name.startswith(".")}
+    return {path.name: path.read_bytes() for path in home.iterdir() if path.suffix == ".json"}
 
 
 def test_many_are_written_as_few_are(tmp_path: Path) -> None:
@@ -77,23 +82,69 @@ def test_many_are_written_over_where_they_stand_but_not_through_links(tmp_path: 
     assert not (tmp_path / "home/u003.json").is_symlink()
 
 
-def test_until_all_are_written_it_is_known_that_they_are_not(tmp_path: Path) -> None:
+def test_until_all_are_written_it_is_known_that_they_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is cut off half-way leaves it to others to write them all."""
     _write(tmp_path, _state(seq=6), 6)
+    room = iter(range(49))
+
+    def write_over(orders: list[Over]) -> list[int]:
+        return [
+            0 if next(room, None) is not None and write_over_one_by_one([order]) == [0] else ENOSPC for order in orders
+        ]
 
     class Full(RealDisk):
-        left = 50
+        def write(self, _fd: int, _data: bytes | memoryview, _offset: int) -> int:
+            return 0
 
-        def write(self, fd: int, data: bytes | memoryview, offset: int) -> int:
-            self.left -= 1
-            return super().write(fd, data if self.left > 0 else data[:100], offset) if self.left >= 0 else 0
-
+    monkeypatch.setattr(bulk, "write_over", write_over)
     with pytest.raises(OSError, match="No space left"):
         phases.write(Full(), str(tmp_path), _state(seq=7), UNITS, 7)
+    monkeypatch.undo()
     assert phases.reflected(str(tmp_path), "book") == 6
     assert phases.amiss(str(tmp_path), _state(seq=7), UNITS).keys() == set(UNITS[49:])
     _write(tmp_path, _state(seq=7), 7)
     assert not phases.amiss(str(tmp_path), _state(seq=7), UNITS)
+
+
+@pytest.mark.parametrize("lot", [1, 20, MANY, 1000])
+def test_each_lot_is_written_whatever_stands_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lot: int) -> None:
+    """Files that are not there, another plan's, edited ones, and those of units that are gone."""
+    monkeypatch.setattr(phases, "LOT", lot)
+    _write(tmp_path, _state("film", units=UNITS[10:20]), 1)
+    _write(tmp_path, _state(seq=6), 6)
+    for unit in UNITS[30:40]:
+        (tmp_path / f"{unit}.json").unlink()
+    (tmp_path / "u050.json").write_bytes((tmp_path / "u050.json").read_bytes().replace(b"success", b"edited!"))
+    (tmp_path / "u051.json").write_text(json.dumps(json.loads((tmp_path / "u051.json").read_text())))
+    film = (tmp_path / "u010.json").read_bytes()
+    state = _state(seq=7, units=UNITS[:-9])
+    _write(tmp_path, state, 7)
+    _write(tmp_path / "new", state, 7)
+    expected = _files(tmp_path / "new")
+    beside = {f"{u}@book.json": expected.pop(f"{u}.json") for u in UNITS[10:20]}
+    found = _files(tmp_path)
+    assert {name: found.pop(f"{name}.json") for name in UNITS[10:20]}["u010"] == film
+    assert found == expected | beside
+
+
+def test_nothing_is_written_any_more_when_another_plan_may_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even a lot that was being written when something went wrong with the one before."""
+    monkeypatch.setattr(phases, "LOT", 50)
+    _write(tmp_path, _state(seq=6), 6)
+    (tmp_path / "u000.json").unlink()
+    (tmp_path / "u000.json").mkdir()
+
+    def write_over(orders: list[Over]) -> list[int]:
+        time.sleep(0.2 if len(orders) > 1 else 0)
+        return write_over_one_by_one(orders)
+
+    monkeypatch.setattr(bulk, "write_over", write_over)
+    with pytest.raises(OSError, match="u000"):
+        _write(tmp_path, _state(seq=7), 7)
+    assert not [thread for thread in threading.enumerate() if thread.name == "headway-phases"]
+    assert phases.reflected(str(tmp_path), "book") == 6
 
 
 def test_what_was_written_over_before_the_machine_was_started_is_written_again(
