@@ -326,17 +326,25 @@ def _left_by_writing_over(home: str, plan_id: str, files: Iterator[_File]) -> Ge
         writing.join()
 
 
-class _WritingOver(threading.Thread):
+class _WritingOver:
     """A lot of files that is written over, beside whoever works out the next, where they are of the same plan."""
 
     def __init__(self, home: str, lot: list[_File]) -> None:
-        super().__init__(name="headway-phases")
         self._lot, self._errors = lot, [bulk.OTHER] * len(lot)
         self._orders = [(f"{home}/{unit}.json", text, text.index(_AFTER_OWNER)) for unit, text in lot]
-        self.start()
+        self._thread = threading.Thread(target=self._write, name="headway-phases")
+        try:
+            self._thread.start()
+        except RuntimeError:  # the system allows no more of them
+            self._write()
 
-    def run(self) -> None:
+    def _write(self) -> None:
         self._errors = bulk.write_over(self._orders)
+
+    def join(self) -> None:
+        """Wait until it is done."""
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def left(self) -> list[_File]:
         """Those that could not be written over."""
