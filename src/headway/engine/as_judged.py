@@ -119,7 +119,8 @@ class AsJudged:
         judge.forget(spec, self._moment)
         if judge.fingerprint(spec.id) != by or self._is_hindered(spec) or judge.earlier(spec.id):
             return None
-        if not all(judge.observer.is_alone(recorded[path]) for path in spec.produces):
+        looked = spec.id in self._moment.held
+        if not all(judge.observer.is_alone(recorded[path], looked=looked) for path in spec.produces):
             return None
         return self._task(spec, {path: recorded[path].digest for path in spec.produces}, replaces=bool(spec.produces))
 
