@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from headway.engine.judge import Judge
 from headway.engine.recipes.function import Context
 from headway.store import PlanStore
 
+HEADWAY = str(Path(sys.executable).with_name("headway"))
 MANY = 300
 LAST = MANY - 1
 
@@ -73,6 +76,21 @@ def test_an_edit_that_comes_after_it_was_judged_is_asked_about(here: Path, n: in
     many(1).run(jobs=1)
     result = many(2, lambda: (here / f"out/{n}.txt").write_text("mine")).run(jobs=1, check=False)
     assert [(d.code, d.artifacts) for d in result.decisions] == [("output_modified", [f"n{n}"])]
+    assert contents(here) == of(2) | {str(n): "mine"}
+
+
+@pytest.mark.parametrize("n", [100, LAST])
+def test_an_edit_that_somebody_accepts_after_it_was_judged_stays(here: Path, n: int) -> None:
+    """It is theirs: that it is stale by now is for them to decide about."""
+
+    def accept() -> None:
+        (here / f"out/{n}.txt").write_text("mine")
+        said = subprocess.run([HEADWAY, "accept", f"n{n}"], capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stderr
+
+    many(1).run(jobs=1)
+    result = many(2, accept).run(jobs=1, check=False)
+    assert [(d.code, d.artifacts) for d in result.decisions] == [("adopted_edit", [f"n{n}"])]
     assert contents(here) == of(2) | {str(n): "mine"}
 
 

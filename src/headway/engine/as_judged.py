@@ -112,15 +112,16 @@ class AsJudged:
         """Of what was made before, if its verdict is what it was, and nothing can be taken over."""
         judge, recorded = self._judge, {output.path: output for output in done.outputs}
         by = judge.now.get(spec.id)
-        if by is None or by == done.fp or spec.optional or recorded.keys() != {*(spec.produces or ("",))}:
+        if done.how == "accepted" or by is None or by == done.fp:  # somebody has said so since
+            return None
+        if spec.optional or recorded.keys() != {*(spec.produces or ("",))}:
             return None
         if not all(judge.reasons.get(required) is FRESH for required in spec.requires):
             return None
         judge.forget(spec, self._moment)
         if judge.fingerprint(spec.id) != by or self._is_hindered(spec) or judge.earlier(spec.id):
             return None
-        looked = spec.id in self._moment.held
-        if not all(judge.observer.is_alone(recorded[path], looked=looked) for path in spec.produces):
+        if not all(judge.observer.is_alone(recorded[path]) for path in spec.produces):
             return None
         return self._task(spec, {path: recorded[path].digest for path in spec.produces}, replaces=bool(spec.produces))
 

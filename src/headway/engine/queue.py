@@ -90,9 +90,11 @@ class Queue:
             self._aside.append(artifact_id)
         return None
 
-    def next(self, count: int) -> list[str]:
-        """So many of those that may start next, or of which that is not certain yet."""
-        return list(islice(chain(self._aside, self._ready), count))
+    def next(self, count: int, *, aside: bool) -> list[str]:
+        """So many of those that may start next, or of which that is not certain yet; with those that were put aside, if
+        whoever asks takes any.
+        """
+        return list(islice(chain(self._aside, self._ready) if aside else self._ready, count))
 
     def put_back(self, ids: Iterable[str]) -> None:
         """They may start, but not yet."""

@@ -274,13 +274,12 @@ class Run:
         return tasks
 
     def _look_ahead(self, count: int) -> None:
-        """At what those that are light and come next require, and at what they left before, all at once."""
-        state, is_light = self._record.state, self._workers.is_light
-        specs = [state.artifacts[a] for a in self._tally.queue.next(count) if a in state.artifacts]
-        light = [spec for spec in specs if is_light(spec)]
-        looked = {required for spec in light for required in spec.requires}
-        looked.update([spec.id for spec in light if spec.id in state.completed])
-        moved_inputs(self._judge, looked, self._moment, cheaply=True)
+        """At what those that are light and come next require, all at once."""
+        artifacts, workers = self._record.state.artifacts, self._workers
+        coming = self._tally.queue.next(count, aside=workers.free > 0)
+        specs = [artifacts[a] for a in coming if a in artifacts]
+        requires = {r for spec in specs if spec.requires and workers.is_light(spec) for r in spec.requires}
+        moved_inputs(self._judge, requires, self._moment, cheaply=True)
 
     def _looked_at(self, artifact_id: str) -> Task | None:
         """What has to be made, of what is ready; whatever is in its way is in nobody else's."""

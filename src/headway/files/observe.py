@@ -161,17 +161,11 @@ class Observer:
                 return True
         return self.look(path).digest == digest
 
-    def is_alone(self, output: Output, *, looked: bool) -> bool:
+    def is_alone(self, output: Output) -> bool:
         """Whether a file that was recorded stands where it was, as it was last hashed, and has no other name by which
-        somebody else would lose it. `looked`: somebody has just seen that it stands; what we left has got no name
-        since."""
+        somebody else would lose it."""
         known = self.entries.get(output.path)
-        if known is None or (known.digest, known.kind) != (output.digest, output.kind):
-            return False
-        rest = known.rest()
-        if looked and rest == AS_LEFT:
-            return True
-        if rest <= 0:
+        if known is None or (known.digest, known.kind) != (output.digest, output.kind) or known.rest() <= 0:
             return False
         try:
             found = os.lstat(self._prefix + output.path)
