@@ -382,8 +382,9 @@ def test_what_a_light_one_was_made_from_and_somebody_changed_before_it_is_stale_
 
     plan = Plan("From others", id="others")
     for n in range(80):
-        plan.add(f"n{n}", make=lambda n=n: str(n), produces=f"out/{n}.txt")
-        plan.add(f"c{n}", make=copy, args={"n": n}, requires=[f"n{n}"], produces=f"copies/{n}.txt")
+        others = [f"n{m}" for m in range(79)] if n == 79 else []  # so all of them are made before any copy
+        plan.add(f"n{n}", make=lambda n=n: str(n), requires=others, produces=f"out/{n}.txt")
+        plan.add(f"c{n}", make=copy, args={"n": n}, requires=sorted({f"n{n}", "n79"}), produces=f"copies/{n}.txt")
     result = plan.run(jobs=1, check=False)
     assert not result.ok
     assert result.moved == {"c50": "out/50.txt"}
