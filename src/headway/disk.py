@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Protocol
@@ -73,6 +73,9 @@ def _flush_drive(fd: int) -> None:
 _fdatasync = _flush_drive if hasattr(fcntl, "F_FULLFSYNC") else os.fdatasync
 REAL = RealDisk()
 
+LARGE = 1 << 20
+"""What has more bytes than these is written alone: to join it with others takes as long as writing it."""
+
 
 def write_all(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> None:
     """Write all of it; a disk that takes nothing more raises what it says, or that it is full."""
@@ -90,11 +93,26 @@ def write_all(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> Non
 
 
 def write_chunks(disk: Disk, fd: int, chunks: Iterable[bytes | memoryview], offset: int = 0) -> int:
-    """Write all of them, one after the other; where the last one ends."""
-    for chunk in chunks:
-        write_all(disk, fd, chunk, offset)
-        offset += len(chunk)
+    """Write all of them, one after the other, small ones together; where the last one ends."""
+    for data in _together(chunks):
+        write_all(disk, fd, data, offset)
+        offset += len(data)
     return offset
+
+
+def _together(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    small: list[bytes | memoryview] = []
+    size = 0
+    for chunk in chunks:
+        if size + len(chunk) > LARGE:
+            yield b"".join(small)
+            small, size = [], 0
+        if len(chunk) > LARGE:
+            yield chunk
+        else:
+            small.append(chunk)
+            size += len(chunk)
+    yield b"".join(small)
 
 
 def make_folders(disk: Disk, path: str) -> None:

@@ -52,9 +52,6 @@ TRIES, QUIET = 5, 0.002
 RECENT = 8 << 20
 """So many bytes are looked through by whoever wants to know how things went lately."""
 
-LARGE = 1 << 20
-"""A piece with more bytes than these is written alone: to join it with others takes as long as writing it."""
-
 PROJECT_ABOVE = 3
 """How many folders a plan's folder is below the project: `.headway/plans/<plan_id>`."""
 
@@ -79,19 +76,6 @@ def ends_with(folder: str, hash_: str) -> bool:
     finally:
         os.close(fd)
     return tail.endswith(b"\n") and codec.claim(tail[:-1]) == hash_
-
-
-def _together(pieces: Iterable[bytes | memoryview]) -> list[bytes | memoryview]:
-    """What is written at once: small pieces joined, large ones as they are."""
-    found: list[bytes | memoryview] = []
-    small: list[bytes | memoryview] = []
-    for piece in pieces:
-        if len(piece) > LARGE:
-            found += [b"".join(small), piece]
-            small = []
-        else:
-            small.append(piece)
-    return [*found, b"".join(small)]
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
@@ -300,7 +284,7 @@ class FileLedger:
         self._staged, self._snapshot_ahead = [], None
         self._refuse_if_stopped()
         if staged:
-            self._write(_together(staged), self._end)
+            self._write(staged, self._end)
             self._end, self._snapshot = Mark(offset, Position(seq, last)), snapshot or self._snapshot
 
     def sync(self) -> None:

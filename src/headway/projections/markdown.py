@@ -32,11 +32,6 @@ def render(execution: SavedExecution) -> bytes:
     return f"<!-- headway: event {seq} {hash_}, digest {codec.digest(body)}. {note} -->\n".encode() + body
 
 
-def pieces(execution: SavedExecution) -> list[bytes]:
-    """The same, for whoever writes it."""
-    return [render(execution)]
-
-
 def position_of(opening: bytes) -> Position | None:
     """The ledger position that a plan.md names."""
     found = _HEADER.match(opening)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LEFTOVER_AGE = 3600.0
 
-Render = Callable[[SavedExecution], list[bytes]]
+Render = Callable[[SavedExecution], bytes]
 Recall = Callable[[Position], "SavedExecution | None"]
 """The plan as of an earlier event, or None if the ledger has no such event."""
 
@@ -31,12 +31,8 @@ class Kind(NamedTuple):
     """One projected file: its name in the plan's folder, and how it is written and checked."""
 
     name: str
-    pieces: Render
+    render: Render
     is_intact: Callable[[bytes], bool]
-
-    def render(self, execution: SavedExecution) -> bytes:
-        """All of its bytes."""
-        return b"".join(self.pieces(execution))
 
     @property
     def is_json(self) -> bool:
@@ -44,12 +40,12 @@ class Kind(NamedTuple):
 
 
 VIEWS = (
-    Kind("plan.json", saved_execution.pieces, saved_execution.is_intact),
-    Kind("plan.md", markdown.pieces, markdown.is_intact),
+    Kind("plan.json", saved_execution.render, saved_execution.is_intact),
+    Kind("plan.md", markdown.render, markdown.is_intact),
 )
 CHECKPOINT = (
-    Kind("export/PLAN.json", saved_execution.pieces, saved_execution.is_intact),
-    Kind("export/PLAN.md", markdown.pieces, markdown.is_intact),
+    Kind("export/PLAN.json", saved_execution.render, saved_execution.is_intact),
+    Kind("export/PLAN.md", markdown.render, markdown.is_intact),
 )
 ALL = VIEWS + CHECKPOINT
 _WITNESSES = (VIEWS[0], CHECKPOINT[0])
@@ -90,7 +86,7 @@ class PlanFiles:
     def refresh(self, execution: SavedExecution, kinds: tuple[Kind, ...] = ALL) -> list[Left]:
         """Write these files; those that were left alone because somebody edited them, or that the disk refused."""
         left: list[Left] = []
-        rendered: dict[Render, list[bytes]] = {}
+        rendered: dict[Render, bytes] = {}
         for kind in kinds:
             try:
                 if self._find_drift(kind, execution) is not None:
@@ -98,10 +94,10 @@ class PlanFiles:
                         Left(kind.name, "was edited by hand and is left alone: headway doctor shows the difference")
                     )
                     continue
-                if kind.pieces not in rendered:
-                    rendered[kind.pieces] = kind.pieces(execution)
+                if kind.render not in rendered:
+                    rendered[kind.render] = kind.render(execution)
                 make_folders(self._disk, os.path.dirname(self.path(kind)))
-                write_file(self._disk, self.path(kind), rendered[kind.pieces], durable=False)
+                write_file(self._disk, self.path(kind), [rendered[kind.render]], durable=False)
             except OSError as error:
                 left.append(Left(kind.name, f"cannot be written ({error.strerror or error}); no event depends on it"))
         self._remove_leftovers()
