@@ -298,22 +298,15 @@ def changed_edges(before: GoalDetail | None, now: GoalDetail) -> tuple[list[Edge
         return list(edges_of(now).values()), []
     was, names = {task.id: task for task in before.tasks}, {task.id for task in now.tasks}
     same_names = was.keys() == names
-    changed = [task for task in now.tasks if not same_names or not _is_tied_alike(was[task.id], task)]
+    changed = [task for task in now.tasks if not same_names or _ties(was[task.id]) != _ties(task)]
     left = [was[task.id] for task in changed if task.id in was]
     left += [task for task in before.tasks if task.id not in names]
     came, went = edges_of(now, changed), edges_of(before, left)
     return [e for i, e in came.items() if i not in went], [e for i, e in went.items() if i not in came]
 
 
-def _is_tied_alike(one: Task, other: Task) -> bool:
-    """Whether the edges of a task are what they were."""
-    return (
-        one.requires == other.requires
-        and one.produces == other.produces
-        and one.sources == other.sources
-        and one.imports == other.imports
-        and one.integrates == other.integrates
-    )
+def _ties(task: Task) -> tuple[object, ...]:
+    return (task.requires, task.produces, task.sources, task.imports, task.integrates)
 
 
 def temporal_edge(earlier: str, later: str, ts: str) -> Edge:

@@ -137,27 +137,22 @@ class SavedExecution(msgspec.Struct, frozen=True):
 
 def render(execution: SavedExecution) -> bytes:
     """The bytes of plan.json: the document, led by its own digest. What there is of each artifact takes a line."""
-    return b"".join(pieces(execution))
-
-
-def pieces(execution: SavedExecution) -> list[bytes]:
-    """The same, for whoever writes it: those of a large plan are not joined for that."""
     state, waves = execution.state, execution.graph.waves()
     frame = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
-    found: list[bytes] = []
+    pieces: list[bytes] = []
     for opening, closing, lines in (
         (b'"artifacts": {', b"}", map(_artifact_line, state.artifacts.values())),
         (b'"waves": [', b"]", map(_encode, waves)),
         (b'"completed": {', b"}", map(_completed_line, state.completed.items())),
     ):  # what opens cannot stand in a text before it: a quotation mark is escaped there
         before, _, frame = frame.partition(opening + closing)
-        found += [before, opening, *_spread(lines), closing]
+        pieces += [before, opening, *_spread(lines), closing]
     if state.past:  # the last key of all
         before, opening, frame = frame.rpartition(_PAST)
-        found += [before, opening[:-1], *_spread(map(_past_line, state.past.items())), b"}"]
-    found.append(frame)
-    found[0] = found[0].replace(_BLANK, _digest_of(found).encode(), 1)
-    return found
+        pieces += [before, opening[:-1], *_spread(map(_past_line, state.past.items())), b"}"]
+    pieces.append(frame)
+    pieces[0] = pieces[0].replace(_BLANK, _digest_of(pieces).encode(), 1)
+    return b"".join(pieces)
 
 
 def _spread(lines: Iterable[bytes]) -> tuple[bytes, ...]:
