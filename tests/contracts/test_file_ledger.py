@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headway import disk
 from headway.core.state import Position
 from headway.errors import FormatTooNew, LedgerDamaged
 from headway.ledger import file, scan, segments
@@ -57,7 +58,7 @@ def test_what_is_written_piece_by_piece_has_the_same_bytes(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large snapshots are not joined with what is around them; a ledger that begins with one is no other either."""
-    monkeypatch.setattr(file, "LARGE", 0)
+    monkeypatch.setattr(disk, "LARGE", 0)
     for known in (True, False):
         ledger = FileLedger(str(tmp_path / f"pieces{known}"))
         if known:
