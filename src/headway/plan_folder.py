@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
+from headway.bulk import Order
 from headway.calm import paused
 from headway.core.events import Record
 from headway.core.evolve import fold, replay
@@ -19,6 +20,7 @@ from headway.core.state import Position, State
 from headway.disk import REAL, Disk
 from headway.errors import HeadwayError, LedgerDamaged, NotFound, TryLater
 from headway.files.blobs import Blobs
+from headway.files.texts import Texts
 from headway.ledger.file import FileLedger, Verified
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
@@ -342,8 +344,11 @@ class PlanFolder:
                     self.files.refresh(execution, ALL if self.files.missing() else VIEWS)
                     self._midway = True
 
-    def _write_phases(self, state: State, seq: int) -> None:
-        """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them."""
+    def _write_phases(self, state: State, seq: int, *, anew: bool = False) -> None:
+        """The phase ledgers of units that something has happened to. Nothing depends on them or stops for them.
+
+        `anew`: with all texts that they name, and not only those that are new.
+        """
         if not state.units:
             return
         home = self._phases
@@ -352,15 +357,24 @@ class PlanFolder:
             self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
         elif known < self._since - 1:  # a run that was killed had no time to write them
             self._units.update(phases.touched(state, self.history(known + 1, self._since - 1)))
+        since = known if known is not None and not anew else 0
         units, self._units, self._since = self._units, set(), seq + 1
         try:
-            phases.write(self.disk, home, state, sorted(units), seq)
+            phases.write(self.disk, home, state, sorted(units), seq, texts=self._texts, since=since)
         except (OSError, HeadwayError) as error:
             self._notice(f"phases/ could not be written: {error}")
 
     @property
     def _phases(self) -> str:
-        return os.path.join(os.path.dirname(os.path.dirname(self.path)), "phases")
+        return os.path.join(self._home, "phases")
+
+    @property
+    def _home(self) -> str:
+        return os.path.dirname(os.path.dirname(self.path))
+
+    def _texts(self, digests: Collection[str]) -> list[Order]:
+        """What has to be written for these texts to be files."""
+        return Texts(os.path.dirname(self._home), self._home, self.blobs.get).orders(self.blobs.get_all(digests))
 
     def phases_amiss(self, execution: SavedExecution) -> dict[str, bool]:
         """Units whose phase ledgers say something else than the plan's, and whether they are there at all. Those that
@@ -375,7 +389,7 @@ class PlanFolder:
         """The phase ledgers of these units, anew."""
         self._units.update(units)
         self._since = self._since or execution.position.seq + 1
-        self._write_phases(execution.state, execution.position.seq)
+        self._write_phases(execution.state, execution.position.seq, anew=True)
 
     def _is_due(self, execution: SavedExecution, *, ending: bool = False) -> bool:
         """Whether enough has happened to pay for writing them: less is asked for at the `ending` of a run."""

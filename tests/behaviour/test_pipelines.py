@@ -269,6 +269,30 @@ def test_phase_ledgers_that_were_deleted_or_edited_are_mended_by_the_doctor(book
     assert book.do("doctor").code == 0
 
 
+def test_texts_that_phase_ledgers_name_come_back(book: Book) -> None:
+    """Deleted, they are put there again by the doctor, or with the ledgers; nobody made them anew."""
+    book.go()
+    home = book.root / ".headway"
+    named = {
+        book.root / path
+        for unit in ("s1", "s2")
+        for tried in book.json(f".headway/phases/{unit}.json")["phases"].values()
+        for path in tried["artifacts"].values()
+        if path.startswith(".headway/texts/")
+    }
+    was = {path: path.read_bytes() for path in named}
+    assert was
+    shutil.rmtree(home / "texts")
+    assert book.do("doctor").code == 0
+    assert "phase ledgers written from the ledger again" in book.do("doctor", "--repair").out
+    assert {path: path.read_bytes() for path in named} == was
+    shutil.rmtree(home / "texts")
+    shutil.rmtree(home / "phases")
+    shutil.rmtree(home / "stamps")
+    assert book.go()["made"] == []
+    assert {path: path.read_bytes() for path in named} == was
+
+
 def test_phase_ledgers_of_a_run_that_was_killed_are_caught_up_with(book: Book) -> None:
     """What happened while nobody could write them is read from the ledger."""
     book.go()

@@ -288,6 +288,24 @@ def test_any_flipped_byte_in_a_pack_is_found_and_spoils_one_blob(folder: Path) -
         assert spoiled <= 2, offset
 
 
+def test_of_many_those_that_are_here_are_given_and_no_damaged_one(folder: Path) -> None:
+    """From several packs, large ones, and one that has another copy."""
+    contents = [b"first", b"second", b"x" * LARGE, b"twice", b"spoiled"]
+    for some in (contents[:2], contents[2:]):
+        blobs = Blobs(str(folder))
+        blobs.put_all(some)
+        blobs.close()
+    for pack in packs(folder):
+        pack.write_bytes(pack.read_bytes().replace(b"twice", b"twixe").replace(b"spoiled", b"spoilt!"))
+    mended = Blobs(str(folder))
+    mended.put(b"twice")
+    mended.close()
+    for path in folder.glob("*.index"):
+        path.unlink()
+    names = [digest(data) for data in contents]
+    assert Blobs(str(folder)).get_all([*names, digest(b"nowhere")]) == {digest(d): d for d in contents[:4]}
+
+
 def test_a_blob_that_is_not_here_says_so(folder: Path) -> None:
     """Missing is told apart from damaged."""
     with pytest.raises(BlobDamaged) as raised:

@@ -67,7 +67,7 @@ class Workshop:
     def row(self) -> Row:
         """For what one thread makes from here on: recipes before it may have done anything to the folders."""
         self.outputs.forget_folders()
-        return Row(self.outputs, self._texts)
+        return Row(self.outputs)
 
     def make_all(self, tasks: Iterable[Task], row: Row) -> None:
         """Make artifacts one after the other, up to the first that is seen to fail; the row tells what came of each.
@@ -192,7 +192,7 @@ class Workshop:
     def _with_prompt(self, task: Task, said: Outcome, row: Row) -> Job:
         """The job with its prompt: rendered now that its inputs are in place, kept as a blob, and put into a file.
 
-        It is kept before anything is asked with it, unless the answer is there in a moment.
+        Before anything is asked with it, unless the answer is there in a moment: then the file is for those who ask.
         """
         assert self._render is not None, "whoever has templates can render them"
         rendered = self._render(task.job)
@@ -200,7 +200,6 @@ class Workshop:
         if task.light:
             said.prompt = digest = hashlib.sha256(data).hexdigest()
             row.add_text(said, digest, data)
-            row.put(said, digest, data)
         else:
             said.prompt = digest = self._keep(data)
             self._texts.put(digest, data)

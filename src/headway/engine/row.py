@@ -18,7 +18,6 @@ from headway.core.state import Output
 from headway.errors import HeadwayError
 from headway.files.blobs import LARGE
 from headway.files.outputs import Outputs, Placed
-from headway.files.texts import Texts
 
 TOGETHER = 64
 """So many files are written together at most."""
@@ -52,17 +51,17 @@ class Outcome(msgspec.Struct):
 
 
 class _File(NamedTuple):
-    """A file that is yet to be written: an output, with the digest of what was left there, or a text, with its own."""
+    """An output that is yet to be written, and the digest of what was left there."""
 
     order: Order
     outcome: Outcome
-    placed: Placed | None
-    digest: str
+    placed: Placed
+    left: str
 
     @property
     def folder(self) -> str:
-        """That it belongs into, of an output."""
-        path = self.placed.path if self.placed is not None else ""
+        """That it belongs into."""
+        path = self.placed.path
         return path[: path.rfind("/") + 1]
 
 
@@ -85,9 +84,8 @@ class Row:
     Whoever waits for it may ask in between for what is done so far: the one at hand may take its time.
     """
 
-    def __init__(self, outputs: Outputs, texts: Texts) -> None:
+    def __init__(self, outputs: Outputs) -> None:
         self._outputs = outputs
-        self._texts = texts
         self._folder: str | None = None
         self._lock = threading.RLock()
         self.pace = 0.0
@@ -118,30 +116,22 @@ class Row:
                     outcome.stood += (placed.stood,)
         else:
             placed = Placed(path, data)
-            self._put_off(_File(order, outcome, placed, left))
+            with self._lock:
+                self._due.files.append(_File(order, outcome, placed, left))
+                self._due.size += len(data)
         return placed
-
-    def put(self, outcome: Outcome, digest: str, text: bytes) -> None:
-        """Have a text of it as a file, later."""
-        self._put_off(_File(self._texts.order(digest, text), outcome, None, digest))
-
-    def _put_off(self, file: _File) -> None:
-        with self._lock:
-            self._due.files.append(file)
-            self._due.size += len(file.order[1])
 
     def write(self) -> bool:
         """Write what was put off, and let those go on who waited for it; whether none of them has failed for it."""
         with self._lock:
             due, self._due = self._due, _Due()
-        # What has failed since has left what it had left by then, and its prompt.
-        files = [file for file in due.files if file.outcome.ok or file.placed is None]
+        files = [file for file in due.files if file.outcome.ok]  # what has failed since has left what it had by then
         ready, alone, answers = self._written(files)
         with self._lock:
             for file, (error, found, marked) in zip(ready, answers, strict=True):
                 if error:
                     alone.append(file)
-                elif file.placed is not None:
+                else:
                     file.placed.found, file.placed.marked = found, marked
             for file in alone:
                 self._write_alone(file)
@@ -171,7 +161,7 @@ class Row:
         self._outputs.forget_folders()
         folders: dict[str, bool] = {"": True}
         for file in files:
-            if file.folder not in folders and file.placed is not None:
+            if file.folder not in folders:
                 try:
                     self._outputs.make_parents(file.placed.path)
                 except (HeadwayError, OSError):
@@ -184,15 +174,12 @@ class Row:
 
     def _write_alone(self, file: _File) -> None:
         """What could not be written like that is looked at more closely; if it cannot be written at all, it failed."""
-        _, outcome, placed, digest = file
+        _, outcome, placed, left = file
+        if not outcome.ok:
+            return
         try:
-            if placed is None:
-                self._texts.put(digest, file.order[1])
-                return
-            if not outcome.ok:
-                return
             self._outputs.make_parents(placed.path)
-            closely = self._outputs.place(placed.path, placed.data, left=digest)
+            closely = self._outputs.place(placed.path, placed.data, left=left)
             placed.found, placed.marked = closely.found, closely.marked
             if closely.stood is not None:
                 outcome.stood += (closely.stood,)

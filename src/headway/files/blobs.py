@@ -411,6 +411,25 @@ class Blobs:
         data = self._sound_at(place, name)
         return data if data is not None else self._get_elsewhere(name, place)
 
+    def get_all(self, names: Collection[str]) -> dict[str, bytes]:
+        """Those of these blobs that are here, verified; a pack is opened once for all of its own."""
+        found: dict[str, bytes] = {}
+        packed: dict[str, list[tuple[str, Place]]] = {}
+        for name in names:
+            if (place := self._find(name)) is not None:
+                packed.setdefault(place.pack, []).append((name, place))
+        for pack, wanted in packed.items():
+            with suppress(OSError), open(os.path.join(self.folder, pack), "rb") as file:
+                for name, place in wanted:
+                    data = os.pread(file.fileno(), place.size, place.offset)
+                    if hashlib.sha256(data).hexdigest() == name:
+                        found[name] = data
+        for name in names if len(found) < len(names) else ():
+            if name not in found:
+                with suppress(BlobDamaged):
+                    found[name] = self.get(name)
+        return found
+
     def names(self) -> Iterator[tuple[str, int]]:
         """Every blob that is here, with its size."""
         self._learn()

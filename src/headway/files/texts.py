@@ -1,13 +1,15 @@
 """Texts as files that nobody changes: prompts, responses and outputs without a path, for whoever reads them by path.
 
-Each is called by its digest. They are derived: their bytes are blobs.
+Each is called by its digest. They are derived: their bytes are blobs. Whoever is about to read one has it put there;
+those that only a phase ledger names are put there with it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from headway import bulk
 from headway.bulk import Order
@@ -29,14 +31,10 @@ class Texts:
         """Where a text is, or will be: from the project."""
         return f"{self._below}/{digest}"
 
-    def order(self, digest: str, data: bytes) -> Order:
-        """To write a text that is not there yet. Whoever finds half of it will see by its digest."""
-        return f"{self._folder}/{digest}", data, MODE, None, None
-
     def put(self, digest: str, data: bytes | None = None) -> str:
         """Have a text, whose bytes may be at hand, in its place; where that is, from the project."""
         full = f"{self._folder}/{digest}"
-        is_new = data is not None and not bulk.write([self.order(digest, data)])[0][0]
+        is_new = data is not None and not bulk.write([_order(full, data)])[0][0]
         if not is_new and not _has_digest(full, digest):
             try:
                 os.makedirs(self._folder, exist_ok=True)
@@ -45,6 +43,17 @@ class Texts:
             except OSError as error:  # whichever text it is, others will not fare better
                 raise OSError(error.errno, error.strerror, self._folder) from error
         return self.path(digest)
+
+    def orders(self, texts: Mapping[str, bytes]) -> list[Order]:
+        """To write these, by their digests, where they are not there yet."""
+        with suppress(OSError):  # whoever writes them is told why they cannot be there
+            os.makedirs(self._folder, exist_ok=True)
+        return [_order(f"{self._folder}/{digest}", data) for digest, data in texts.items()]
+
+
+def _order(path: str, data: bytes) -> Order:
+    """To write a text that is not there. Whoever finds half of it will see by its digest."""
+    return path, data, MODE, None, None
 
 
 def _has_digest(path: str, digest: str) -> bool:

@@ -6,19 +6,21 @@ units hand on was changed by it. Derived from the plan's ledger; it can be delet
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import cache
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from headway import bulk
+from headway.bulk import Order
 from headway.core import events as ev
 from headway.core.fingerprint import reuse_key
 from headway.core.gates import open_gates, rejecting
@@ -48,8 +50,17 @@ HEADING = 512
 LOT = 256
 """So many are written over together."""
 
-_File = tuple[str, bytes]
-"""A unit, and what is to be in its file."""
+TextOrders = Callable[[Collection[str]], list[Order]]
+"""What has to be written for texts of these digests to be where phase ledgers say that they are."""
+
+
+class _File(NamedTuple):
+    """A unit, what is to be in its file, and the texts that it names for the first time."""
+
+    unit: str
+    data: bytes
+    texts: list[str]
+
 
 _encode = msgspec.json.Encoder().encode
 _OWNER = rb'\{\s*"format": \d+,\s*"scene_id": "[^"\\]*",\s*"plan_id": "([^"\\]*)",'
@@ -272,66 +283,101 @@ def _naming(kind: type[ev.Event]) -> frozenset[str]:
     return frozenset({"id", "ids", "removed", "changes"}.intersection(getattr(kind, "__struct_fields__", ())))
 
 
-def write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
-    """Bring the files of these units up to date; of one that is gone, or was never tried, there is none."""
+def write(
+    disk: Disk, home: str, state: State, units: Collection[str], seq: int, *, texts: TextOrders, since: int = 0
+) -> None:
+    """Bring the files of these units up to date; of one that is gone, or was never tried, there is none.
+
+    The `texts` that are named by what has happened `since` are put where they are said to be.
+    """
     make_folders(disk, home)
     lock = FileLock(os.path.join(home, ".lock"))  # other plans may have units of the same names
     lock.acquire(wait=PATIENCE)
     try:
-        _write(disk, home, state, units, seq)
+        _write(disk, home, state, units, seq, texts, since)
     finally:
         lock.release()
 
 
-def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int) -> None:
+def _write(
+    disk: Disk, home: str, state: State, units: Collection[str], seq: int, texts: TextOrders, since: int
+) -> None:
     boot = boot_id()
-    ready, over = {home}, bool(boot) and len(units) > MANY
-    files = _files(home, state, units, seq)
-    with closing(_left_by_writing_over(home, state.plan_id, files) if over else files) as left:
-        for unit, text in left:
-            path = _path(home, state.plan_id, unit)
+    ready, over, problems = {home}, bool(boot) and len(units) > MANY, list[OSError]()
+    files = _files(home, state, units, seq, since)
+    with closing(_left_by_writing_over(home, state.plan_id, files, texts, problems) if over else files) as left:
+        for file in left:
+            path = _path(home, state.plan_id, file.unit)
             folder = os.path.dirname(path)
             if folder not in ready:
                 make_folders(disk, folder)
                 ready.add(folder)
-            write_file(disk, path, [text], durable=False)
+            problems += _put(texts(file.texts))
+            write_file(disk, path, [file.data], durable=False)
+    if problems:  # they are written once more by whoever comes next
+        raise problems[0]
     head, mark = _head(home, state.plan_id), f" {boot}"
     is_marked = over or (boot and _read(head).endswith(mark))
     write_file(disk, head, [f"{seq}{mark if is_marked else ''}".encode()], durable=False)
 
 
-def _files(home: str, state: State, units: Collection[str], seq: int) -> Generator[_File, None, None]:
+def _put(orders: list[Order]) -> list[OSError]:
+    """Write texts, unless somebody else has; what is in the way of others."""
+    problems = []
+    for order, (error, _, _) in zip(orders, bulk.write(orders), strict=True):
+        if error not in (0, errno.EEXIST):
+            problems.append(OSError(error, os.strerror(error), order[0]))
+    return problems
+
+
+def _files(home: str, state: State, units: Collection[str], seq: int, since: int) -> Generator[_File, None, None]:
     """What is to be in the files of these units; one that is to be gone is removed."""
     for unit in units:
         pipelines = pipelines_of(state, unit)
         document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
-        if document["phases"]:
-            yield unit, msgspec.json.format(_encode(document), indent=2) + b"\n"
+        if phases := document["phases"]:
+            texts = [text for tried in phases.values() for text in _texts_of(tried, since)]
+            yield _File(unit, msgspec.json.format(_encode(document), indent=2) + b"\n", texts)
         else:
             with suppress(FileNotFoundError):
                 os.remove(_path(home, state.plan_id, unit))
 
 
-def _left_by_writing_over(home: str, plan_id: str, files: Iterator[_File]) -> Generator[_File, None, None]:
+def _texts_of(newest: Tried, since: int) -> Iterator[str]:
+    """The digests of texts that attempts at a phase name which came after an event."""
+    for tried in (newest, *(newest.attempts or ())):
+        if tried.seq > since:
+            yield from (tried.hashes[name] for name, path in tried.artifacts.items() if path.startswith(TEXTS))
+
+
+def _left_by_writing_over(
+    home: str, plan_id: str, files: Iterator[_File], texts: TextOrders, problems: list[OSError]
+) -> Generator[_File, None, None]:
     """Write files over where they stand, each lot while the next one is worked out; those that could not be."""
-    writing = _WritingOver(home, [])
+    writing = _WritingOver(home, [], [])
     try:
         for lot in chain(iter(lambda: list(islice(files, LOT)), []), [[]]):
+            orders = texts([text for file in lot for text in file.texts])
             left = writing.left()
-            writing = _WritingOver(home, lot)
-            for unit, text in left:  # it is not there, or another plan's is
-                if bulk.write_over([(_path(home, plan_id, unit), text, 0)])[0]:
-                    yield unit, text
+            problems += writing.problems
+            writing = _WritingOver(home, lot, orders)
+            for file in left:  # it is not there, or another plan's is
+                if bulk.write_over([(_path(home, plan_id, file.unit), file.data, 0)])[0]:
+                    yield file
     finally:
         writing.join()
 
 
 class _WritingOver:
-    """A lot of files that is written over, beside whoever works out the next, where they are of the same plan."""
+    """A lot of files that is written over, beside whoever works out the next, where they are of the same plan; and
+    before that, the `texts` that they name.
+    """
 
-    def __init__(self, home: str, lot: list[_File]) -> None:
+    def __init__(self, home: str, lot: list[_File], texts: list[Order]) -> None:
         self._lot, self._errors = lot, [bulk.OTHER] * len(lot)
-        self._orders = [(f"{home}/{unit}.json", text, text.index(_AFTER_OWNER)) for unit, text in lot]
+        self._orders = [(f"{home}/{unit}.json", data, data.index(_AFTER_OWNER)) for unit, data, _ in lot]
+        self._texts = texts
+        self.problems: list[OSError] = []
         self._thread = threading.Thread(target=self._write, name="headway-phases")
         try:
             self._thread.start()
@@ -339,6 +385,7 @@ class _WritingOver:
             self._write()
 
     def _write(self) -> None:
+        self.problems = _put(self._texts)
         self._errors = bulk.write_over(self._orders)
 
     def join(self) -> None:
@@ -353,8 +400,11 @@ class _WritingOver:
 
 
 def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
-    """Units of whose file the plan's ledger says something else, and whether there is one at all."""
+    """Units of whose file the plan's ledger says something else, and whether there is one at all; those that name a
+    text of their newest attempts that is nowhere count as if they had none.
+    """
     found: dict[str, bool] = {}
+    texts = os.path.join(os.path.dirname(home), os.path.basename(TEXTS))
     for unit in units:
         path = _path(home, state.plan_id, unit)
         wanted = unit_document(state, unit) if pipelines_of(state, unit) else {"phases": {}}
@@ -371,6 +421,13 @@ def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
             written["seq"] = wanted.get("seq")
         if written != msgspec.json.decode(msgspec.json.encode(wanted)):
             found[unit] = True
+        elif not all(
+            os.path.lexists(os.path.join(texts, tried["hashes"][name]))
+            for tried in wanted["phases"].values()
+            for name, path in tried["artifacts"].items()
+            if path.startswith(TEXTS)
+        ):
+            found[unit] = False
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Collection
 from errno import ENOSPC
 from pathlib import Path
 
@@ -13,9 +14,9 @@ import msgspec
 import pytest
 
 from headway import bulk
-from headway.bulk import Over, write_over_one_by_one
+from headway.bulk import Order, Over, write_over_one_by_one
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, Settings
-from headway.core.state import Completion, Expansion, Failure, Output, State
+from headway.core.state import Attempt, Completion, Expansion, Failure, Output, State
 from headway.disk import REAL, RealDisk
 from headway.projections import phases
 
@@ -38,7 +39,7 @@ def _state(plan_id: str = "book", seq: int = 1, units: list[str] = UNITS) -> Sta
 
 
 def _write(home: Path, state: State, seq: int) -> None:
-    phases.write(REAL, str(home), state, UNITS, seq)
+    phases.write(REAL, str(home), state, UNITS, seq, texts=lambda _: [])
 
 
 def _files(home: Path) -> dict[str, bytes]:
@@ -50,11 +51,48 @@ def test_many_are_written_as_few_are(tmp_path: Path) -> None:
     for seq in (1, 2, 3):
         _write(tmp_path / "many", _state(seq=seq), seq)
     for unit in UNITS:
-        phases.write(REAL, str(tmp_path / "few"), _state(seq=3), [unit], 3)
+        phases.write(REAL, str(tmp_path / "few"), _state(seq=3), [unit], 3, texts=lambda _: [])
     assert _files(tmp_path / "many") == _files(tmp_path / "few")
     assert {path.name for path in (tmp_path / "many").iterdir() if path.name.startswith(".")} == {".lock", ".book.seq"}
     text = (tmp_path / "many/u007.json").read_text()
     assert text == json.dumps(json.loads(text), indent=2) + "\n"
+
+
+@pytest.mark.parametrize("units", [UNITS, UNITS[:3]], ids=["many", "few"])
+def test_texts_that_are_named_for_the_first_time_are_there_before_they_are_named(
+    tmp_path: Path, units: list[str]
+) -> None:
+    """Those of attempts since the last time, whichever round they belong to; what is in the way is said at the end."""
+    state = _state(seq=6, units=units)
+    for artifact_id, done in state.completed.items():
+        state.completed[artifact_id] = msgspec.structs.replace(done, prompt=f"p{artifact_id[:4]}")
+        old = Attempt(seq=3, at="", ok=True, prompt=f"o{artifact_id[:4]}")
+        state.past[artifact_id] = (old, msgspec.structs.replace(old, seq=5, prompt=f"q{artifact_id[:4]}"))
+    home, folder = tmp_path / "phases", tmp_path / "texts"
+
+    def texts(digests: Collection[str]) -> list[Order]:
+        assert all(f"/texts/{d}" not in data.decode() for d in digests for data in _files(home).values())
+        return [(str(folder / digest), digest.encode(), 0o444, None, None) for digest in digests]
+
+    with pytest.raises(FileNotFoundError):
+        phases.write(REAL, str(home), state, units, 6, texts=texts, since=4)
+    assert (len(_files(home)), phases.reflected(str(home), "book")) == (len(units), None)
+    assert set(phases.amiss(str(home), state, units).values()) == {False}
+    for path in home.iterdir():
+        path.unlink()
+    folder.mkdir()
+    phases.write(REAL, str(home), state, units, 6, texts=texts, since=4)
+    assert {path.name for path in folder.iterdir()} == {f"{new}{u}" for new in "pq" for u in units}
+    assert phases.amiss(str(home), state, units) == {}
+    phases.write(
+        REAL,
+        str(home),
+        state,
+        units,
+        6,
+        texts=lambda digests: [(str(folder / d), b"", 0o444, None, None) for d in digests],
+    )
+    assert (folder / f"p{units[0]}").read_bytes(), "what is there stays"
 
 
 def test_many_units_of_two_plans_stand_beside_each_other(tmp_path: Path) -> None:
@@ -98,7 +136,7 @@ def test_until_all_are_written_it_is_known_that_they_are_not(tmp_path: Path, mon
 
     monkeypatch.setattr(bulk, "write_over", write_over)
     with pytest.raises(OSError, match="No space left"):
-        phases.write(Full(), str(tmp_path), _state(seq=7), UNITS, 7)
+        phases.write(Full(), str(tmp_path), _state(seq=7), UNITS, 7, texts=lambda _: [])
     monkeypatch.undo()
     assert phases.reflected(str(tmp_path), "book") == 6
     assert phases.amiss(str(tmp_path), _state(seq=7), UNITS).keys() == set(UNITS[49:])
@@ -152,12 +190,12 @@ def test_what_was_written_over_before_the_machine_was_started_is_written_again(
 ) -> None:
     """Power may have been cut before the system had written it out, whatever was written of few units since."""
     _write(tmp_path, _state(seq=6), 6)
-    phases.write(REAL, str(tmp_path), _state(seq=7), UNITS[:1], 7)
+    phases.write(REAL, str(tmp_path), _state(seq=7), UNITS[:1], 7, texts=lambda _: [])
     assert phases.reflected(str(tmp_path), "book") == 7
     monkeypatch.setattr(phases, "boot_id", lambda: "another")
     assert phases.reflected(str(tmp_path), "book") is None
     monkeypatch.undo()
-    phases.write(REAL, str(tmp_path / "few"), _state(seq=7), UNITS[:1], 7)
+    phases.write(REAL, str(tmp_path / "few"), _state(seq=7), UNITS[:1], 7, texts=lambda _: [])
     monkeypatch.setattr(phases, "boot_id", lambda: "another")
     assert phases.reflected(str(tmp_path / "few"), "book") == 7
 
