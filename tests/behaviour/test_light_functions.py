@@ -688,6 +688,80 @@ def test_where_files_take_long_others_are_made_while_those_before_are_recorded(
     assert 1 < max(lots) <= row.TOGETHER
 
 
+def _many(make: Callable[[int], str], number: int) -> Plan:
+    plan = Plan("Many", id="many")
+    for n in range(number):
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}/it.txt")
+    return plan
+
+
+@pytest.fixture
+def slow_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system on which it pays to write beside whoever goes on; and quick is quick, however busy the machine."""
+    monkeypatch.setattr(workers, "LIGHT_PACE", -1.0)
+    for limit in ("LIGHT_MS", "LIGHT_LATE"):
+        monkeypatch.setattr(workers, limit, 10_000)
+
+
+@pytest.mark.usefixtures("slow_files")
+def test_while_files_are_written_others_are_made_but_not_too_many(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one thread, as was asked for: what is made and not yet written would be lost with the process."""
+    real, begun, written, waiting = bulk.write, list[int](), list[int](), list[int]()
+    beside = threading.Event()
+
+    def write(orders: list[bulk.Order]) -> list[bulk.Answer]:
+        if threading.current_thread().name == "headway-files":
+            before, began = len(begun), time.monotonic()
+            while time.monotonic() < began + (0.02 if beside.is_set() else 30):
+                waiting.append(len(begun) - len(written))
+                if len(begun) > before:
+                    beside.set()
+                time.sleep(0.001)
+        written.extend(range(len(orders)))
+        return real(orders)
+
+    def make(n: int) -> str:
+        begun.append(n)
+        return str(n)
+
+    monkeypatch.setattr(bulk, "write", write)
+    assert len(_many(make, 1500).run(jobs=1).made) == 1500
+    assert (here / "out/1499/it.txt").read_text() == "1499"
+    assert beside.is_set()
+    assert max(waiting) <= (workers.LIGHT_UNWRITTEN + 1) * row.TOGETHER
+
+
+@pytest.mark.usefixtures("slow_files")
+def test_where_no_thread_can_be_had_for_files_they_are_written_nevertheless(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whoever made them."""
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == "headway-files":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert len(_many(lambda n: f"{n}", 300).run(jobs=1).made) == 300
+    assert (here / "out/299/it.txt").read_text() == "299"
+
+
+@pytest.mark.usefixtures("slow_files")
+def test_what_cannot_be_written_beside_others_fails_alone(here: Path) -> None:
+    """Its folder has become a file when its turn comes; those before and behind it are made."""
+
+    def make(n: int) -> str:
+        if n == 200:
+            shutil.rmtree(here / "out/200")
+            (here / "out/200").write_text("in the way")
+        return str(n)
+
+    result = _many(make, 400).run(jobs=1, check=False)
+    assert (list(result.failed), len(result.made)) == (["n200"], 399)
+
+
 def test_a_failure_lets_no_other_row_begin(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --fail-fast, what was not begun is not."""
     monkeypatch.setattr(workers, "LIGHT_PACE", -1.0)

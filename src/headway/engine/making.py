@@ -69,8 +69,9 @@ class Workshop:
         self.outputs.forget_folders()
         return Row(self.outputs)
 
-    def make_all(self, tasks: Iterable[Task], row: Row) -> None:
-        """Make artifacts one after the other, up to the first that is seen to fail; the row tells what came of each.
+    def make_all(self, tasks: Iterable[Task], row: Row) -> bool:
+        """Make artifacts one after the other, up to the first that is seen to fail, and say whether none was; the row
+        tells what came of each once it is written.
 
         Never raises: an engine's own error is the artifact's failure, said so.
         """
@@ -82,8 +83,8 @@ class Workshop:
                 left = left_by(self.outputs, (*spec.produces, *spec.modifies))
                 outcome = Outcome(spec.id, False, left, *failure_of(error))
             if not row.end(outcome):
-                break
-        row.write()
+                return False
+        return True
 
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""

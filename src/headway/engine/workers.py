@@ -3,7 +3,7 @@
 Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough,
 or the last time, are light: one thread makes them one after the other, as many as there are, and tells of all of them
 at once. Others help only when that takes long: what is over in a moment would rather wait for Python than for a
-processor, unless it is files that it waits for.
+processor, unless it is files that it waits for. Where these take long, they are written by a thread of their own.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from headway.core.plan import ArtifactSpec
 from headway.engine.making import Task
 from headway.engine.row import Outcome, Row
+from headway.engine.scribe import Scribe
 from headway.errors import TryLater
 
 LIGHT_AT_ONCE = 128
@@ -34,8 +36,19 @@ LIGHT_LATE = 0.04
 """When that takes longer, others help."""
 
 LIGHT_PACE = 60e-6
-"""Where a file takes longer to write than this, in seconds, light tasks are made while those before are recorded. Where
-it does not, both would only wait for Python."""
+"""Where a file takes longer to write than this, in seconds, light tasks are made while those before are written, and
+others are recorded. Where it does not, all of them would only wait for Python."""
+
+LIGHT_UNWRITTEN = 2
+"""So many rows of them are yet to be written at most when the next is begun: whoever kills the run loses these, too."""
+
+
+class _News(NamedTuple):
+    """A thread has made its row, light tasks or another; and the row, once it is written: then or later."""
+
+    made: bool
+    light: bool
+    row: Row | None
 
 
 class Workers:
@@ -44,13 +57,14 @@ class Workers:
     def __init__(
         self,
         count: int,
-        make: Callable[[Iterable[Task], Row], None],
+        make: Callable[[Iterable[Task], Row], bool],
         row: Callable[[], Row],
         *,
         light: bool = True,
         took: Callable[[str], int | None] = lambda _: None,
     ) -> None:
-        """`make`: makes tasks one after the other, up to the first that is seen to fail, in a `row` of their own.
+        """`make`: makes tasks one after the other, up to the first that is seen to fail, in a `row` of their own, and
+        says whether none was.
         `light`: whether there may be light tasks at all; `took`: how many ms an artifact took when last made.
         """
         self._count = count
@@ -59,12 +73,14 @@ class Workers:
         self._rows: list[Row] = []
         self._busy = 0
         self._tasks: queue.SimpleQueue[tuple[bool, Task] | None] = queue.SimpleQueue()
-        self._ended: queue.SimpleQueue[tuple[bool, Row]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[_News] = queue.SimpleQueue()
+        self._scribe = Scribe(lambda row: self._ended.put(_News(False, True, row)))
         self._threads: list[threading.Thread] = []
         self._may_be_light = light
         self._took = took
         self._light: deque[Task] = deque()
         self._on_light = 0
+        self._unwritten = 0
         self._ahead = False
         self._quick: dict[str, int] = {}
         self._late = False
@@ -109,19 +125,25 @@ class Workers:
             self._hand_over(task)
 
     def outcomes(self, wait: float) -> list[Outcome]:
-        """What has come of tasks since the last call; waits for at least one, up to a limit."""
-        if not self._on_light:
-            self._hand_over_light()
+        """What has come of tasks since the last call; waits up to a limit until something has, or there is room."""
+        self._go_on_with_light()
         found = self._news(min(wait, LIGHT_LATE) if self._light else wait)
-        while not found and self._hand_over_light():
-            pass  # one of them is not as light as it was: the others do not wait for it
-        found = found or self._news(wait)
-        self._late = not found
+        if found is None:
+            while self._hand_over_light():
+                pass  # one of them is not as light as it was: the others do not wait for it
+            found = self._news(wait)
+        self._late = found is None
+        found = found or []
         for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
             found += row.tell(after=LIGHT_LATE)
-        if self._ahead and not self._on_light and all(outcome.ok for outcome in found):
-            self._hand_over_light()  # unless one has failed, and others may be about to
+        if self._ahead and all(outcome.ok for outcome in found):
+            self._go_on_with_light()  # unless one has failed, and others may be about to
         return found
+
+    def _go_on_with_light(self) -> None:
+        """Have a thread make light tasks if none does, and not too many wait to be written."""
+        if not self._on_light and self._unwritten < LIGHT_UNWRITTEN:
+            self._hand_over_light()
 
     def _hand_over_light(self) -> bool:
         """Have a thread make light tasks; whether there are any, and somebody is free."""
@@ -130,12 +152,13 @@ class Workers:
         self._hand_over(light, light=True)
         return True
 
-    def _news(self, wait: float) -> list[Outcome]:
-        found: list[Outcome] = []
+    def _news(self, wait: float) -> list[Outcome] | None:
+        """What there is to tell, if there is anything within that time."""
+        found: list[Outcome] | None = None
         try:
-            found += self._told(*self._ended.get(timeout=wait))
+            found = self._told(self._ended.get(timeout=wait))
             while True:
-                found += self._told(*self._ended.get_nowait())
+                found += self._told(self._ended.get_nowait())
         except queue.Empty:
             return found
 
@@ -159,6 +182,7 @@ class Workers:
         """No more tasks."""
         for _ in self._threads:
             self._tasks.put(None)
+        self._scribe.close()
 
     def _hand_over(self, task: Task, *, light: bool = False) -> None:
         self._busy += 1
@@ -183,11 +207,17 @@ class Workers:
         else:
             self._threads.append(thread)
 
-    def _told(self, light: bool, row: Row) -> list[Outcome]:
-        self._busy -= 1
-        self._on_light -= light
+    def _told(self, news: _News) -> list[Outcome]:
+        row = news.row
+        if news.made:
+            self._busy -= 1
+            self._on_light -= news.light
+        self._unwritten += (row is None) - (not news.made)
+        if row is None:
+            self._go_on_with_light()
+            return []
         self._rows.remove(row)
-        if light:
+        if news.light and row.pace:
             self._ahead = row.pace > LIGHT_PACE
         return row.tell()
 
@@ -196,10 +226,16 @@ class Workers:
             is_light, task = given
             row = self._row()
             self._rows.append(row)
+            is_left = False
             try:
-                self._make(self._with_others(task) if is_light else (task,), row)
+                is_well = self._make(self._with_others(task) if is_light else (task,), row)
+                is_left = is_light and is_well and self._ahead and self._scribe.is_there()
+                if not is_left:
+                    row.write()
             finally:
-                self._ended.put((is_light, row))
+                self._ended.put(_News(True, is_light, None if is_left else row))
+            if is_left:
+                self._scribe.take(row)
 
     def _with_others(self, task: Task | None) -> Iterator[Task]:
         """A light task and those behind it, until it is time to tell of them."""
