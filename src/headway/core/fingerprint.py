@@ -39,6 +39,7 @@ T = TypeVar("T")
 _Size = Callable[[str], int]
 """Counts the bytes of a text; `len`, where these are its letters."""
 _spec_values = attrgetter(*SPEC_FIELDS)
+_in_order = msgspec.json.Encoder(order="deterministic").encode
 
 
 RUN_AS = "__headway__"
@@ -247,6 +248,15 @@ def content_digest(outputs: tuple[Output, ...]) -> str:
 def reuse_key(fp: Fingerprint) -> str:
     """Two artifacts with equal keys are made from the same things in the same way."""
     return _digest(_key, fp)
+
+
+def precedent_key(fp: Fingerprint) -> str:
+    """The same, sooner told: for an index that is made again when this changes, and for nobody else to keep."""
+    try:
+        data = _in_order(fp)
+    except UnicodeEncodeError:  # a name that is no text
+        return reuse_key(fp)
+    return sha256(data).hexdigest()[:LENGTH]
 
 
 def _key(fp: Fingerprint, size: _Size) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import content_of, reuse_key
+from headway.core.fingerprint import content_of, precedent_key
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
@@ -374,7 +374,7 @@ class Judge:
         """What tells whether something was made before from the same things in the same way."""
         fp = self.made_from(artifact_id)
         if self._newest_key is None or self._newest_key[0] is not fp:  # whoever asks, often asks twice
-            self._newest_key = (fp, reuse_key(fp))
+            self._newest_key = (fp, precedent_key(fp))
         return self._newest_key[1]
 
     def earlier(self, artifact_id: str, fp: Fingerprint | None = None) -> list[Earlier]:
@@ -383,10 +383,10 @@ class Judge:
         Of the command of a phase also its own, from before it counted what a command is for.
         """
         spec = self.state.artifacts[artifact_id]
-        found = self.precedents.earlier(self.key(artifact_id) if fp is None else reuse_key(fp))
+        found = self.precedents.earlier(self.key(artifact_id) if fp is None else precedent_key(fp))
         if found or not (spec.run and spec.phase) or artifact_id in self.problems:
             return found
-        key = reuse_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)[0]))
+        key = precedent_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)[0]))
         return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
 
     def sources_of(self, artifact_id: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headway.core import events as ev
 from headway.core.codec import START, decode_state
-from headway.core.fingerprint import reuse_key
+from headway.core.fingerprint import precedent_key
 from headway.core.state import Completion, Fingerprint, Output
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
@@ -167,7 +167,7 @@ class Precedents:
             records = list(self._ledgers[plan].history(seq, seq))
         except HeadwayError:
             return []
-        return [done for record in records for done in _completions(plan, record) if reuse_key(done.fp) == key]
+        return [done for record in records for done in _completions(plan, record) if precedent_key(done.fp) == key]
 
     def _learn(self) -> None:
         if self._current:
@@ -218,13 +218,13 @@ class Precedents:
         """What these artifacts came to up to an event is not reused."""
         named = self._store.folder(plan).history(1, last, naming=gone)
         made = (done for record in named for done in _completions(plan, record) if done.id in gone)
-        self._cache.withdraw(plan, [(reuse_key(done.fp), done.seq) for done in made])
+        self._cache.withdraw(plan, [(precedent_key(done.fp), done.seq) for done in made])
 
     def _keep(self, plan: str, gained: _Gained) -> list[tuple[str, int]]:
         """Keep what was gained for those who come after; the keys of what was made, each with its event."""
         if gained.last is None:
             return []
-        made = [(reuse_key(fp), seq) for fp, seq, _ in gained.made]
+        made = [(precedent_key(fp), seq) for fp, seq, _ in gained.made]
         self._ends[plan] = gained.last.hash
         if self._writable:
             self._cache.index(plan, gained.last.position, made, gained.named, withdraw=gained.withdraw)

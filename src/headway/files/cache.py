@@ -17,7 +17,7 @@ import msgspec
 from headway.core.paths import is_text
 from headway.files.observe import Entry, Stat
 
-SCHEMA = 3
+SCHEMA = 4
 TABLES = """
 CREATE TABLE IF NOT EXISTS stats (
   path TEXT PRIMARY KEY, size INT, mtime INT, ctime INT, inode INT, digest TEXT, kind TEXT, at INT) WITHOUT ROWID;

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from headway.core.fingerprint import recipe_digest, reuse_key, spec_digest
+import pytest
+from msgspec.structs import replace
+
+from headway.core.fingerprint import precedent_key, recipe_digest, reuse_key, spec_digest
 from headway.core.plan import ArtifactSpec, Settings
 from headway.core.state import Fingerprint
 
@@ -51,6 +54,22 @@ def test_what_is_made_from_the_same_things_has_the_key_that_it_always_had() -> N
     )
     assert reuse_key(few) == "c6efa1949eb1bd4d12a127fcc98dcfe1"
     assert reuse_key(many) == "5518f4df531f86c7e1ea02f9a4309a65"
+
+
+@pytest.mark.parametrize("key", [reuse_key, precedent_key])
+def test_keys_tell_apart_what_is_made_from_other_things(key: Callable[[Fingerprint], str]) -> None:
+    """In whatever order they are named, and also where a name is no text."""
+    made = Fingerprint(spec="s", recipe="r", inputs={"b": "1", "a": "2"}, sources={"x\udce4": "3"})
+    assert key(made) == key(replace(made, inputs={"a": "2", "b": "1"}))
+    for other in (
+        replace(made, inputs={"b": "2", "a": "1"}),
+        replace(made, sources={"x\udce5": "3"}),
+        replace(made, sources={}, before=made.sources),
+        replace(made, templates={"a": "2"}),
+        replace(made, sources={}),
+        replace(made, recipe="s", spec="r"),
+    ):
+        assert key(other) != key(made)
 
 
 @pytest.mark.parametrize(("one", "other"), [(("ab", "c"), ("a", "bc")), (("é",), ("e\u0301",)), (("a", ""), ("a",))])
