@@ -320,9 +320,8 @@ class PlanFolder:
         seq = execution.position.seq
         named = dict(self.files.witnesses()).get(VIEWS[0].name)
         is_behind = named is not None and named.seq < seq and self._is_due(execution, ending=True)
-        lacks_phases = bool(execution.state.units) and (phases.reflected(self._phases, self.plan_id) or 0) < seq
         lock = self.run_lock()
-        if not (is_behind or lacks_phases) or not lock.acquire(wait=0):
+        if not (is_behind or self.lacks_phases(execution.state, seq)) or not lock.acquire(wait=0):
             return
         try:
             self._since = seq + 1
@@ -357,12 +356,17 @@ class PlanFolder:
             self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
         elif known < self._since - 1:  # a run that was killed had no time to write them
             self._units.update(phases.touched(state, self.history(known + 1, self._since - 1)))
-        since = known if known is not None and not anew else 0
+        is_before = known is not None and known <= seq and not anew  # else it reflects another ledger, or nothing
+        since = min(known or 0, self._since - 1) if is_before else 0
         units, self._units, self._since = self._units, set(), seq + 1
         try:
             phases.write(self.disk, home, state, sorted(units), seq, texts=self._texts, since=since)
         except (OSError, HeadwayError) as error:
             self._notice(f"phases/ could not be written: {error}")
+
+    def lacks_phases(self, state: State, seq: int) -> bool:
+        """Whether phase ledgers, or texts that they name, could not be written up to this event."""
+        return bool(state.units) and (phases.reflected(self._phases, self.plan_id) or 0) < seq
 
     @property
     def _phases(self) -> str:
@@ -372,9 +376,11 @@ class PlanFolder:
     def _home(self) -> str:
         return os.path.dirname(os.path.dirname(self.path))
 
-    def _texts(self, digests: Collection[str]) -> list[Order]:
-        """What has to be written for these texts to be files."""
-        return Texts(os.path.dirname(self._home), self._home, self.blobs.get).orders(self.blobs.get_all(digests))
+    def _texts(self, digests: Collection[str]) -> Iterator[Order]:
+        """What has to be written for these texts to be files, as far as their bytes are to be had."""
+        texts, size = Texts(os.path.dirname(self._home), self._home, self.blobs.get), self.blobs.size
+        absent = [digest for digest in dict.fromkeys(digests) if texts.size(digest) != size(digest)]
+        return (texts.order(digest, data) for digest, data in self.blobs.each(absent))
 
     def phases_amiss(self, execution: SavedExecution) -> dict[str, bool]:
         """Units whose phase ledgers say something else than the plan's, and whether they are there at all. Those that
@@ -383,7 +389,7 @@ class PlanFolder:
         known = phases.reflected(self._phases, self.plan_id)
         behind = phases.touched(state, self.history(known + 1)) if known is not None else set()
         units = (unit for expansion in state.units.values() for unit in expansion.units)
-        return phases.amiss(self._phases, state, (unit for unit in units if unit not in behind))
+        return phases.amiss(self._phases, state, (unit for unit in units if unit not in behind), self._texts)
 
     def write_phases(self, execution: SavedExecution, units: Iterable[str]) -> None:
         """The phase ledgers of these units, anew."""

@@ -824,8 +824,7 @@ def test_a_function_that_takes_the_folder_away_leaves_one_to_the_next(here: Path
 
 @pytest.mark.parametrize("outputs", [{"text": "out/{unit}.txt"}, {}], ids=["a file each", "texts"])
 def test_prompts_that_find_no_room_as_files_stop_nothing(here: Path, outputs: dict[str, str]) -> None:
-    """They are kept as blobs; it is said that phase ledgers name what is not there, and a run that has the time to
-    look puts it there."""
+    """They are kept as blobs; it is said that phase ledgers name what is not there, and the next run puts it there."""
     (here / "prompt.md").write_text("Say {{ unit }}\n")
     (here / "tasks.py").write_text(
         "import shutil\n\n\ndef say(ctx):\n    if ctx.unit == 'u100':\n"
@@ -840,12 +839,30 @@ def test_prompts_that_find_no_room_as_files_stop_nothing(here: Path, outputs: di
     assert (first.returncode, "phases/ could not be written" in first.stdout + first.stderr) == (0, True)
     assert (here / ".headway/phases/u799.json").exists()
     (here / ".headway/texts").unlink()
-    shutil.rmtree(here / ".headway/stamps", ignore_errors=True)
     second = subprocess.run(words, cwd=here, check=False, capture_output=True, text=True, timeout=60)
     assert (second.returncode, "could not be" in second.stdout + second.stderr) == (0, False)
     for unit in units:
         named = msgspec.json.decode((here / f".headway/phases/{unit}.json").read_bytes())["phases"]["say"]
         assert {(here / path).read_text() for path in named["artifacts"].values()} == {f"Say {unit}\n"}
+
+
+def test_prompts_of_a_plan_that_begins_anew_are_there(here: Path) -> None:
+    """Its ledger was deleted, and its phase ledgers reflect more events than it has now."""
+    phase = {"make": "tasks:say", "templates": {"phase": "prompt.md"}, "outputs": {"text": "out/{unit}.txt"}}
+    units = [f"u{n}" for n in range(120)]
+    plan = {"id": "p", "goal": "g", "pipelines": {"all": {"units": units, "phases": {"say": phase}}}}
+    (here / "headway.json").write_bytes(msgspec.json.encode(plan))
+    (here / "tasks.py").write_text("def say(ctx):\n    return ctx.prompt\n")
+    for number in range(4):
+        (here / "prompt.md").write_text(f"Say {number} {{{{ unit }}}}\n")
+        if number == 3:
+            shutil.rmtree(here / ".headway/plans/p")
+            shutil.rmtree(here / "out")
+        words = [sys.executable, "-m", "headway", "run", "-j", "1"]
+        assert subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode == 0
+    for unit in units:
+        named = msgspec.json.decode((here / f".headway/phases/{unit}.json").read_bytes())["phases"]["say"]
+        assert (here / named["artifacts"]["prompt"]).read_text() == f"Say 3 {unit}\n"
 
 
 def test_the_prompt_of_one_that_failed_is_there_to_be_read(here: Path) -> None:

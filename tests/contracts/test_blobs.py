@@ -303,7 +303,9 @@ def test_of_many_those_that_are_here_are_given_and_no_damaged_one(folder: Path) 
     for path in folder.glob("*.index"):
         path.unlink()
     names = [digest(data) for data in contents]
-    assert Blobs(str(folder)).get_all([*names, digest(b"nowhere")]) == {digest(d): d for d in contents[:4]}
+    reader = Blobs(str(folder))
+    assert dict(reader.each([*names, digest(b"nowhere")])) == {digest(d): d for d in contents[:4]}
+    assert [reader.size(name) for name in (*names[:3], digest(b"nowhere"))] == [5, 6, LARGE, None]
 
 
 def test_a_blob_that_is_not_here_says_so(folder: Path) -> None:

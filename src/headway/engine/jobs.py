@@ -15,7 +15,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Fingerprint, State, Step
 from headway.engine.judge import Judge
 from headway.engine.making import Task, Workshop, told
-from headway.engine.recipes.base import NO_INPUTS, Job, Stepper, Surroundings
+from headway.engine.recipes.base import Inputs, Job, Stepper, Surroundings
 from headway.engine.recording import Recorder
 from headway.engine.result import Decision, Reporter
 from headway.engine.scheduler_lock import Groups
@@ -74,7 +74,7 @@ class Jobs(Surroundings):
         return Job(
             spec=spec,
             root=self._workshop.root,
-            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts) if spec.requires else NO_INPUTS,
+            inputs=self._workshop.inputs(spec, self._judge.recorded, state.artifacts) if spec.requires else Inputs(),
             sources=(self._judge.files.declared(spec) or self._judge.sources_of(spec.id)) if reads else [],
             variables=state.settings.vars,
             around=self,

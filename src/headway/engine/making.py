@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
-from headway.engine.recipes.base import Attempt, Given, Input, Inputs, Job
+from headway.engine.recipes.base import Attempt, Input, Inputs, Job
 from headway.engine.row import Outcome, Row, failure_of, left_by
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
@@ -300,21 +300,20 @@ class Workshop:
 
         `artifacts` know the names of outputs; a phase calls the phases of its own unit by their names.
         """
-        if not artifacts or not (spec.phase or spec.templates):
-            return Inputs({r: (recorded(r), None) for r in spec.requires}, self._input)
-        given: dict[str, Given] = {}
-        for r in spec.requires:
-            required = artifacts.get(r)
-            if required is None:
-                given[r] = recorded(r), None
-            else:
-                name = required.phase if required.phase and required.unit == spec.unit else r
-                given[name] = recorded(r), required.outputs
-        return Inputs(given, self._input)
+        if artifacts and (spec.phase or spec.templates):
+            inputs = Inputs()
+            for r in spec.requires:
+                required = artifacts.get(r)
+                if required is None:
+                    inputs[r] = self.input(recorded(r))
+                else:
+                    name = required.phase if required.phase and required.unit == spec.unit else r
+                    inputs[name] = self.input(recorded(r), required.outputs)
+            return inputs
+        return Inputs({required: self.input(recorded(required)) for required in spec.requires})
 
-    def _input(self, given: Given) -> Input:
+    def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
-        outputs, names = given
         if not outputs or outputs[0].path:
             return Input(self._prefix, outputs, names)
         text, digest = self.outputs.text, outputs[0].digest

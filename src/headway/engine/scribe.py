@@ -19,17 +19,19 @@ class Scribe:
         self._written = written
         self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
 
     def is_there(self) -> bool:
         """Whether it can be given rows: the system may allow no more threads."""
-        if self._thread is None:
-            thread = threading.Thread(target=self._write, name="headway-files", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:
-                return False
-            self._thread = thread
-        return True
+        with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._write, name="headway-files", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return False
+                self._thread = thread
+            return True
 
     def take(self, row: Row) -> None:
         """Write its files as soon as those before are written."""
@@ -41,6 +43,6 @@ class Scribe:
 
     def _write(self) -> None:
         while (row := self._rows.get()) is not None:
-            with suppress(Exception):  # whoever is told of it writes what is left, or finds out why
+            with suppress(Exception):  # which a row sees to itself: other rows do not depend on that
                 row.write()
             self._written(row)

@@ -486,7 +486,7 @@ class Session:
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
         """What the next run will say if nothing changes until then; unless it is to be warned of something."""
-        if without_units(judge.state):
+        if without_units(judge.state) or (position and folder.lacks_phases(judge.state, position.seq)):
             return
         kept = [a for a, spec in judge.state.artifacts.items() if not spec.gathers]
         result = RunResult(plan_id=folder.plan_id, kept=kept, root=self.root)

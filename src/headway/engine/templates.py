@@ -418,7 +418,7 @@ def context_of(job: Job) -> dict[str, Any]:
         "instructions": spec.instructions,
         "acceptance": list(spec.acceptance),
         "vars": Named(job.variables),
-        "inputs": Named(job.inputs, Part),
+        "inputs": Named(dict(job.inputs), Part),
         "outputs": Named(dict(spec.outputs) or {str(n): path for n, path in enumerate(spec.produces)}),
         "sources": Named({path: _text(job.root, path) for path in job.sources}),
     }

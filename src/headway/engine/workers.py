@@ -40,7 +40,8 @@ LIGHT_PACE = 60e-6
 others are recorded. Where it does not, all of them would only wait for Python."""
 
 LIGHT_UNWRITTEN = 2
-"""So many rows of them are yet to be written at most when the next is begun: whoever kills the run loses these, too."""
+"""So many rows of them are yet to be written at most when the next is begun, unless others have to help: whoever kills
+the run loses these, too."""
 
 
 class _News(NamedTuple):
@@ -129,10 +130,10 @@ class Workers:
         self._go_on_with_light()
         found = self._news(min(wait, LIGHT_LATE) if self._light else wait)
         if found is None:
-            while self._hand_over_light():
+            while self._on_light and self._hand_over_light():
                 pass  # one of them is not as light as it was: the others do not wait for it
             found = self._news(wait)
-        self._late = found is None
+        self._late = found is None and self._busy > 0
         found = found or []
         for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
             found += row.tell(after=LIGHT_LATE)
@@ -214,7 +215,6 @@ class Workers:
             self._on_light -= news.light
         self._unwritten += (row is None) - (not news.made)
         if row is None:
-            self._go_on_with_light()
             return []
         self._rows.remove(row)
         if news.light and row.pace:

@@ -411,24 +411,36 @@ class Blobs:
         data = self._sound_at(place, name)
         return data if data is not None else self._get_elsewhere(name, place)
 
-    def get_all(self, names: Collection[str]) -> dict[str, bytes]:
+    def size(self, name: str) -> int | None:
+        """How many bytes they are; None where they are not here."""
+        if (place := self._find(name)) is not None:
+            return place.size
+        with suppress(OSError):
+            return os.stat(self._large(name)).st_size
+        return None
+
+    def each(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Those of these blobs that are here, verified; a pack is opened once for all of its own."""
-        found: dict[str, bytes] = {}
         packed: dict[str, list[tuple[str, Place]]] = {}
+        left = []
         for name in names:
             if (place := self._find(name)) is not None:
                 packed.setdefault(place.pack, []).append((name, place))
+            else:
+                left.append(name)
         for pack, wanted in packed.items():
             with suppress(OSError), open(os.path.join(self.folder, pack), "rb") as file:
-                for name, place in wanted:
+                while wanted:
+                    name, place = wanted.pop()
                     data = os.pread(file.fileno(), place.size, place.offset)
                     if hashlib.sha256(data).hexdigest() == name:
-                        found[name] = data
-        for name in names if len(found) < len(names) else ():
-            if name not in found:
-                with suppress(BlobDamaged):
-                    found[name] = self.get(name)
-        return found
+                        yield name, data
+                    else:
+                        left.append(name)
+            left += [name for name, _ in wanted]
+        for name in left:
+            with suppress(BlobDamaged, OSError):
+                yield name, self.get(name)
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every blob that is here, with its size."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 
 from headway import bulk
 from headway.bulk import Order
-from headway.disk import REAL, write_file
+from headway.disk import REAL, temporary_for, write_file
 
 MODE = 0o444
 
@@ -44,11 +43,18 @@ class Texts:
                 raise OSError(error.errno, error.strerror, self._folder) from error
         return self.path(digest)
 
-    def orders(self, texts: Mapping[str, bytes]) -> list[Order]:
-        """To write these, by their digests, where they are not there yet."""
-        with suppress(OSError):  # whoever writes them is told why they cannot be there
-            os.makedirs(self._folder, exist_ok=True)
-        return [_order(f"{self._folder}/{digest}", data) for digest, data in texts.items()]
+    def size(self, digest: str) -> int:
+        """How many bytes there are of a text; -1 where there is none."""
+        full = f"{self._folder}/{digest}"
+        try:
+            return os.lstat(full).st_size if os.access(full, os.F_OK) else -1
+        except OSError:
+            return -1
+
+    def order(self, digest: str, data: bytes) -> Order:
+        """To write a text, in the place of half of it, if need be."""
+        full = f"{self._folder}/{digest}"
+        return full, data, MODE, temporary_for(full), None
 
 
 def _order(path: str, data: bytes) -> Order:

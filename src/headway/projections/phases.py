@@ -6,7 +6,6 @@ units hand on was changed by it. Derived from the plan's ledger; it can be delet
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import threading
@@ -27,7 +26,7 @@ from headway.core.gates import open_gates, rejecting
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import Attempt, Completion, Failure, PromptNote, State
-from headway.disk import Disk, boot_id, make_folders, write_file
+from headway.disk import LARGE, Disk, boot_id, make_folders, write_file
 from headway.ledger.lock import FileLock
 
 FORMAT = 1
@@ -50,8 +49,8 @@ HEADING = 512
 LOT = 256
 """So many are written over together."""
 
-TextOrders = Callable[[Collection[str]], list[Order]]
-"""What has to be written for texts of these digests to be where phase ledgers say that they are."""
+TextOrders = Callable[[Collection[str]], Iterable[Order]]
+"""What has to be written for texts of these digests to be where phase ledgers say that they are, one by one."""
 
 
 class _File(NamedTuple):
@@ -312,9 +311,9 @@ def _write(
             if folder not in ready:
                 make_folders(disk, folder)
                 ready.add(folder)
-            problems += _put(texts(file.texts))
+            problems += _put(_last(texts(file.texts), problems))
             write_file(disk, path, [file.data], durable=False)
-    if problems:  # they are written once more by whoever comes next
+    if problems:  # all of it is written once more by whoever comes next
         raise problems[0]
     head, mark = _head(home, state.plan_id), f" {boot}"
     is_marked = over or (boot and _read(head).endswith(mark))
@@ -322,12 +321,26 @@ def _write(
 
 
 def _put(orders: list[Order]) -> list[OSError]:
-    """Write texts, unless somebody else has; what is in the way of others."""
-    problems = []
-    for order, (error, _, _) in zip(orders, bulk.write(orders), strict=True):
-        if error not in (0, errno.EEXIST):
-            problems.append(OSError(error, os.strerror(error), order[0]))
-    return problems
+    """Write texts; what is in the way of some."""
+    if not orders:
+        return []
+    with suppress(OSError):  # told below
+        os.makedirs(os.path.dirname(orders[0][0]), exist_ok=True)
+    answers = zip(orders, bulk.write(orders), strict=True)
+    return [OSError(error, os.strerror(error), order[0]) for order, (error, _, _) in answers if error]
+
+
+def _last(orders: Iterable[Order], problems: list[OSError]) -> list[Order]:
+    """The last of what has to be written, as much as may be in memory; what comes before is written at once."""
+    last: list[Order] = []
+    size = 0
+    for order in orders:
+        if size + len(order[1]) > LARGE:
+            problems += _put(last)
+            last, size = [], 0
+        last.append(order)
+        size += len(order[1])
+    return last
 
 
 def _files(home: str, state: State, units: Collection[str], seq: int, since: int) -> Generator[_File, None, None]:
@@ -357,7 +370,7 @@ def _left_by_writing_over(
     writing = _WritingOver(home, [], [])
     try:
         for lot in chain(iter(lambda: list(islice(files, LOT)), []), [[]]):
-            orders = texts([text for file in lot for text in file.texts])
+            orders = _last(texts([text for file in lot for text in file.texts]), problems)
             left = writing.left()
             problems += writing.problems
             writing = _WritingOver(home, lot, orders)
@@ -399,12 +412,11 @@ class _WritingOver:
         return [file for file, error in zip(self._lot, self._errors, strict=True) if error]
 
 
-def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
+def amiss(home: str, state: State, units: Iterable[str], texts: TextOrders) -> dict[str, bool]:
     """Units of whose file the plan's ledger says something else, and whether there is one at all; those that name a
-    text of their newest attempts that is nowhere count as if they had none.
+    text of their newest attempts that is not there count as if they had none.
     """
     found: dict[str, bool] = {}
-    texts = os.path.join(os.path.dirname(home), os.path.basename(TEXTS))
     for unit in units:
         path = _path(home, state.plan_id, unit)
         wanted = unit_document(state, unit) if pipelines_of(state, unit) else {"phases": {}}
@@ -421,14 +433,20 @@ def amiss(home: str, state: State, units: Iterable[str]) -> dict[str, bool]:
             written["seq"] = wanted.get("seq")
         if written != msgspec.json.decode(msgspec.json.encode(wanted)):
             found[unit] = True
-        elif not all(
-            os.path.lexists(os.path.join(texts, tried["hashes"][name]))
-            for tried in wanted["phases"].values()
-            for name, path in tried["artifacts"].items()
-            if path.startswith(TEXTS)
-        ):
+        elif any(True for _ in texts(_newest_texts(wanted["phases"]))):
             found[unit] = False
     return found
+
+
+def _newest_texts(phases: dict[str, Any]) -> list[str]:
+    """The digests of texts that the newest attempts of a document name."""
+    named = [
+        (tried, name)
+        for tried in phases.values()
+        for name, path in tried["artifacts"].items()
+        if path.startswith(TEXTS)
+    ]
+    return [tried["hashes"][name] for tried, name in named]
 
 
 def _path(home: str, plan_id: str, unit: str) -> str:

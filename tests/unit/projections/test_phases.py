@@ -71,28 +71,27 @@ def test_texts_that_are_named_for_the_first_time_are_there_before_they_are_named
     home, folder = tmp_path / "phases", tmp_path / "texts"
 
     def texts(digests: Collection[str]) -> list[Order]:
-        assert all(f"/texts/{d}" not in data.decode() for d in digests for data in _files(home).values())
-        return [(str(folder / digest), digest.encode(), 0o444, None, None) for digest in digests]
+        absent = [digest for digest in digests if not (folder / digest).exists()]
+        assert all(f"/texts/{d}" not in data.decode() for d in absent for data in _files(home).values())
+        return [(str(folder / digest), digest.encode(), 0o444, None, None) for digest in absent]
 
-    with pytest.raises(FileNotFoundError):
+    folder.write_text("in the way")
+    with pytest.raises(NotADirectoryError):
         phases.write(REAL, str(home), state, units, 6, texts=texts, since=4)
     assert (len(_files(home)), phases.reflected(str(home), "book")) == (len(units), None)
-    assert set(phases.amiss(str(home), state, units).values()) == {False}
     for path in home.iterdir():
         path.unlink()
-    folder.mkdir()
+    folder.unlink()
     phases.write(REAL, str(home), state, units, 6, texts=texts, since=4)
     assert {path.name for path in folder.iterdir()} == {f"{new}{u}" for new in "pq" for u in units}
-    assert phases.amiss(str(home), state, units) == {}
-    phases.write(
-        REAL,
-        str(home),
-        state,
-        units,
-        6,
-        texts=lambda digests: [(str(folder / d), b"", 0o444, None, None) for d in digests],
-    )
-    assert (folder / f"p{units[0]}").read_bytes(), "what is there stays"
+    assert phases.amiss(str(home), state, units, texts) == {}
+    (folder / f"p{units[0]}").unlink()
+    (folder / f"q{units[1]}").unlink()
+
+    def absent(digests: Collection[str]) -> list[Order]:
+        return [(digest, b"", 0o444, None, None) for digest in digests if not (folder / digest).exists()]
+
+    assert phases.amiss(str(home), state, units, absent) == {units[0]: False}, "not of what newer attempts replaced"
 
 
 def test_many_units_of_two_plans_stand_beside_each_other(tmp_path: Path) -> None:
@@ -139,9 +138,9 @@ def test_until_all_are_written_it_is_known_that_they_are_not(tmp_path: Path, mon
         phases.write(Full(), str(tmp_path), _state(seq=7), UNITS, 7, texts=lambda _: [])
     monkeypatch.undo()
     assert phases.reflected(str(tmp_path), "book") == 6
-    assert phases.amiss(str(tmp_path), _state(seq=7), UNITS).keys() == set(UNITS[49:])
+    assert phases.amiss(str(tmp_path), _state(seq=7), UNITS, lambda _: []).keys() == set(UNITS[49:])
     _write(tmp_path, _state(seq=7), 7)
-    assert not phases.amiss(str(tmp_path), _state(seq=7), UNITS)
+    assert not phases.amiss(str(tmp_path), _state(seq=7), UNITS, lambda _: [])
 
 
 @pytest.mark.parametrize("lot", [1, 20, MANY, 1000])
@@ -227,7 +226,7 @@ def test_what_is_no_file_is_replaced_by_one(tmp_path: Path) -> None:
     (tmp_path / "u002.json").unlink()
     os.mkfifo(tmp_path / "u002.json")
     _write(tmp_path, _state(seq=2), 2)
-    assert not phases.amiss(str(tmp_path), _state(seq=2), UNITS)
+    assert not phases.amiss(str(tmp_path), _state(seq=2), UNITS, lambda _: [])
 
 
 def test_what_verify_said_is_said_of_that_attempt_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -125,39 +125,14 @@ class Input:
         return msgspec.json.decode(data, type=kind)
 
 
-Given = tuple[tuple[Output, ...], Mapping[str, str] | None]
-"""The outputs of a requirement, and what they are called."""
+class Inputs(dict[str, Input]):
+    """Requirements by name; one of another plan, `users:UserModel`, also as `UserModel` where that is the only one."""
 
-
-class Inputs(Mapping[str, Input]):
-    """Requirements by name, put together when somebody looks; one of another plan, `users:UserModel`, also as
-    `UserModel` where that is the only one.
-    """
-
-    __slots__ = ("_given", "_put")
-
-    def __init__(self, given: Mapping[str, Given], put: Callable[[Given], Input]) -> None:
-        self._given = given
-        self._put = put
-
-    def __getitem__(self, name: str) -> Input:
-        given = self._given.get(name)
-        if given is None:
-            ends = [full for full in self._given if name in (full.partition(":")[2], full.rpartition(":")[2])]
-            if len(ends) != 1:
-                said = ", ".join(self._given) or "nothing"
-                raise KeyError(f"{name} is not among what it requires ({said}): add it to requires")
-            given = self._given[ends[0]]
-        return self._put(given)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
-
-    def __len__(self) -> int:
-        return len(self._given)
-
-
-NO_INPUTS = Inputs({}, lambda given: Input("", *given))
+    def __missing__(self, name: str) -> Input:
+        found = [given for full, given in self.items() if name in (full.partition(":")[2], full.rpartition(":")[2])]
+        if len(found) != 1:
+            raise KeyError(f"{name} is not among what it requires ({', '.join(self) or 'nothing'}): add it to requires")
+        return found[0]
 
 
 Stepper = Callable[[str, Callable[[], Any], bool], Any]
