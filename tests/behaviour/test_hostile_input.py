@@ -319,3 +319,25 @@ def test_files_of_another_century_are_read_and_made_like_any_other(tmp_path: Pat
     os.utime(source, (when, when))
     assert "2 made" in subprocess.run([*HEADWAY, "run"], check=False, capture_output=True, text=True).stdout
     assert Path("out/b.txt").read_text() == "new\n"
+
+
+def test_a_folder_that_becomes_a_link_out_of_the_project_while_a_function_runs_leads_nothing_there(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """However long the function takes; nor are folders made behind a link that was there before."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "it.txt").write_text("theirs")
+    root = Path.cwd()
+
+    def make() -> str:
+        (root / "out").rename(root / "moved")
+        (root / "out").symlink_to(outside)
+        return "ours"
+
+    plan = Plan("Swap", id="swap")
+    plan.add("a", make=make, produces="out/it.txt")
+    plan.add("b", make=lambda: "ours", produces="other/deep/it.txt")
+    (root / "other").symlink_to(outside)
+    with pytest.raises(RunFailed, match="outside the project"):
+        plan.run()
+    assert {path.name: path.read_text() for path in outside.iterdir()} == {"it.txt": "theirs"}

@@ -208,3 +208,19 @@ def test_a_plan_that_prints_while_it_is_built_pollutes_no_json(tmp_path: Path) -
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
         assert json.loads(done.stdout)["plan_id"] == "p"
         assert "building" in done.stderr
+
+
+def test_what_a_function_redirects_is_its_own(tmp_path: Path) -> None:
+    """Lines of the run are not among it, and are not lost with it."""
+    (tmp_path / "tasks.py").write_text(
+        "import contextlib, io, sys, time\n\n\ndef make(ctx):\n"
+        "    with contextlib.redirect_stdout(io.StringIO()) as said:\n        time.sleep(0.01)\n"
+        "    if ctx.id == 'n39':\n        sys.stdout = None\n    return said.getvalue() + ctx.id\n"
+    )
+    artifacts = {f"n{n}": {"make": "tasks.py:make", "produces": f"out/{n}.txt"} for n in range(40)}
+    (tmp_path / "headway.json").write_bytes(json.dumps({"id": "p", "goal": "g", "artifacts": artifacts}).encode())
+    words = [sys.executable, "-m", "headway", "run", "-j", "4"]
+    done = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len([line for line in done.stdout.splitlines() if line.startswith("made")]) == 40
+    assert {(tmp_path / f"out/{n}.txt").read_text() for n in range(40)} == {f"n{n}" for n in range(40)}

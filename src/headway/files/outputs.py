@@ -321,6 +321,7 @@ class Outputs:
                     hint=f"move {file} away, or produce another path",
                     code="output.parent",
                 )
+            self._refuse_outside(path)  # before anything is made there
             os.makedirs(self._full(parent), exist_ok=True)
         self._sound.discard(parent)  # whatever it was: it is a link, or had to be made again
         self._refuse_outside(path)

@@ -33,6 +33,7 @@ class Screen:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # a name that cannot be shown is no reason to stop
+        self._stdout = sys.stdout  # whatever functions put in its place meanwhile is theirs
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         self._colour_out = sys.stdout.isatty() and not plain
         self._colour_err = sys.stderr.isatty() and not plain
@@ -53,17 +54,17 @@ class Screen:
 
             text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
             if self._held is None:
-                print(text)
+                self._stdout.write(f"{text}\n")
             else:
                 self._held.append(text)
 
     def flush(self) -> None:
         """What was said so far is to be seen now."""
-        sys.stdout.flush()
+        self._stdout.flush()
 
     def let_go(self) -> None:
         """What could not be said so far is given up: Python would try once more at its end, and complain."""
-        for stream in (sys.stdout, sys.stderr):
+        for stream in (self._stdout, sys.stderr):
             try:
                 stream.flush()
             except OSError:
@@ -71,15 +72,15 @@ class Screen:
 
     def raw(self, data: bytes) -> None:
         """Bytes as they are, on stdout."""
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
+        self._stdout.flush()
+        self._stdout.buffer.write(data)
+        self._stdout.flush()
 
     def line(self, document: Any) -> None:
         """One JSON line, to be seen now: where what is asked for has no end, there is no document to wait for."""
         import msgspec
 
-        sys.stdout.flush()
+        self._stdout.flush()
         data = memoryview(msgspec.json.encode(document) + b"\n")
         while data:
             data = data[os.write(self._out, data) :]
@@ -87,9 +88,9 @@ class Screen:
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
-            sys.stdout.write(f"{text if text.isprintable() else harmless(text)}\n")
+            self._stdout.write(f"{text if text.isprintable() else harmless(text)}\n")
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stdout.fileno())
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -111,12 +112,12 @@ class Screen:
             os.close(kept)
             held, self._held, self._out = self._held, None, 1
             for text in held:
-                print(text)
+                self._stdout.write(f"{text}\n")
 
     @property
     def is_terminal(self) -> bool:
         """Whether somebody reads along, rather than a file or another program."""
-        return sys.stdout.isatty()
+        return self._stdout.isatty()
 
     @property
     def can_ask(self) -> bool:
