@@ -356,8 +356,7 @@ class PlanFolder:
             self._units.update(unit for expansion in state.units.values() for unit in expansion.units)
         elif known < self._since - 1:  # a run that was killed had no time to write them
             self._units.update(phases.touched(state, self.history(known + 1, self._since - 1)))
-        is_before = known is not None and known <= seq and not anew  # else it reflects another ledger, or nothing
-        since = min(known or 0, self._since - 1) if is_before else 0
+        since = 0 if known is None or anew else min(known, self._since - 1)  # another ledger's may be more
         units, self._units, self._since = self._units, set(), seq + 1
         try:
             phases.write(self.disk, home, state, sorted(units), seq, texts=self._texts, since=since)

@@ -321,23 +321,27 @@ def test_files_of_another_century_are_read_and_made_like_any_other(tmp_path: Pat
     assert Path("out/b.txt").read_text() == "new\n"
 
 
+@pytest.mark.parametrize("gives", ["text", "file", "folder"])
 def test_a_folder_that_becomes_a_link_out_of_the_project_while_a_function_runs_leads_nothing_there(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, gives: str
 ) -> None:
-    """However long the function takes; nor are folders made behind a link that was there before."""
+    """However long the function takes, and whatever it gives; nor are folders made behind a link that was there."""
     outside = tmp_path_factory.mktemp("outside")
-    (outside / "it.txt").write_text("theirs")
+    (outside / "it").write_text("theirs")
     root = Path.cwd()
+    (root / "file").write_text("ours")
+    (root / "folder").mkdir()
+    (root / "folder/one").write_text("ours")
 
-    def make() -> str:
+    def make() -> str | Path:
         (root / "out").rename(root / "moved")
         (root / "out").symlink_to(outside)
-        return "ours"
+        return "ours" if gives == "text" else root / gives
 
     plan = Plan("Swap", id="swap")
-    plan.add("a", make=make, produces="out/it.txt")
-    plan.add("b", make=lambda: "ours", produces="other/deep/it.txt")
+    plan.add("a", make=make, produces="out/new/" if gives == "folder" else "out/it")
+    plan.add("b", make=lambda: "ours", produces="other/deep/it")
     (root / "other").symlink_to(outside)
-    with pytest.raises(RunFailed, match="outside the project"):
-        plan.run()
-    assert {path.name: path.read_text() for path in outside.iterdir()} == {"it.txt": "theirs"}
+    result = plan.run(check=False)
+    assert {a: "outside the project" in failure for a, failure in result.failed.items()} == {"a": True, "b": True}
+    assert {path.name: path.read_text() for path in outside.iterdir()} == {"it": "theirs"}

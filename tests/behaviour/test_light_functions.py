@@ -882,3 +882,20 @@ def test_the_prompt_of_one_that_failed_is_there_to_be_read(here: Path) -> None:
     assert subprocess.run(words, cwd=here, check=False, capture_output=True, timeout=60).returncode == 1
     told = msgspec.json.decode((here / ".headway/phases/u50.json").read_bytes())["phases"]["say"]
     assert (told["status"], (here / told["artifacts"]["prompt"]).read_text()) == ("fail", "Say u50\n")
+
+
+def test_a_worker_that_has_told_of_all_it_did_and_is_not_back_yet_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes next waits for it, and not for somebody else's place."""
+    write = row.Row.write
+
+    def slowly(self: row.Row) -> bool:
+        answer = write(self)
+        if threading.current_thread().name.startswith("headway"):
+            time.sleep(0.5)  # long enough for what it did to be told and recorded meanwhile
+        return answer
+
+    monkeypatch.setattr(row.Row, "write", slowly)
+    plan = Plan("Chain", id="chain")
+    plan.add("a", make=lambda: "a", produces="a.txt")
+    plan.add("b", make=lambda: "b", requires=["a"], produces="b.txt")
+    assert plan.run(jobs=1).made == ["a", "b"]

@@ -255,6 +255,7 @@ class Workshop:
         if found.is_dir():
             import shutil
 
+            self.outputs.look_at_parents(path)
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
             return
         data = found.read_bytes()

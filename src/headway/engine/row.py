@@ -110,8 +110,6 @@ class Row:
         """Put bytes at an output path, `later` together with others; `left` as for `Outputs.place`."""
         order = self._outputs.order(path, data, left) if later and left is not None else None
         if order is None or left is None:
-            self._outputs.forget_folders()  # the function, or somebody meanwhile, may have done anything to them
-            self._outputs.make_parents(path)
             placed = self._outputs.place(path, data, left=left)
             if placed.stood is not None:
                 with self._lock:
@@ -180,7 +178,6 @@ class Row:
         if not outcome.ok:
             return
         try:
-            self._outputs.make_parents(placed.path)
             closely = self._outputs.place(placed.path, placed.data, left=left)
             placed.found, placed.marked = closely.found, closely.marked
             if closely.stood is not None:

@@ -209,7 +209,7 @@ class Run:
         while True:
             self._watch(began)
             self._advance()
-            if not self._running:
+            if self._is_idle:
                 break
             self._take(self._outcomes())
             self._take_back()
@@ -240,8 +240,13 @@ class Run:
                 break
         if self._halt:
             self._recall()
-        elif not self._running:
+        elif self._is_idle:
             self._tally.wait_for_others()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Nothing runs, and nobody is about to come back from what was told of already."""
+        return not self._running and not self._workers.busy
 
     def _ready_tasks(self) -> list[Task]:
         """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""

@@ -87,6 +87,11 @@ class Workers:
         self._late = False
 
     @property
+    def busy(self) -> bool:
+        """Whether some have not come back, though all that they did may have been told."""
+        return self._busy > 0
+
+    @property
     def free(self) -> int:
         """How many more tasks can run at once."""
         return self._count - self._busy

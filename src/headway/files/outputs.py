@@ -204,7 +204,7 @@ class Outputs:
 
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Write a file: over an existing one by a rename, so that nobody sees half of it."""
-        self.make_parents(path)
+        self.look_at_parents(path)
         self._place(path, data)
         if executable:
             os.chmod(self._full(path), 0o755)
@@ -215,11 +215,8 @@ class Outputs:
         `left`: the digest of what stood there, "" for nothing. What else does by now, somebody has written. Without
         it, whatever stands there goes.
         """
-        try:
-            return self._place(path, data, left)
-        except FileNotFoundError:
-            self.make_parents(path)
-            return self._place(path, data, left)
+        self.look_at_parents(path)
+        return self._place(path, data, left)
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
@@ -325,6 +322,11 @@ class Outputs:
             os.makedirs(self._full(parent), exist_ok=True)
         self._sound.discard(parent)  # whatever it was: it is a link, or had to be made again
         self._refuse_outside(path)
+
+    def look_at_parents(self, path: str) -> None:
+        """The same once more, right before something is put there: recipes, or others, may have done anything since."""
+        self.forget_folders()
+        self.make_parents(path)
 
     def forget_folders(self) -> None:
         """Look at every folder once more before something is put into it: it may lead elsewhere by now."""

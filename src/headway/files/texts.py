@@ -33,7 +33,8 @@ class Texts:
     def put(self, digest: str, data: bytes | None = None) -> str:
         """Have a text, whose bytes may be at hand, in its place; where that is, from the project."""
         full = f"{self._folder}/{digest}"
-        is_new = data is not None and not bulk.write([_order(full, data)])[0][0]
+        # Whoever finds half of it will see by its digest.
+        is_new = data is not None and not bulk.write([(full, data, MODE, None, None)])[0][0]
         if not is_new and not _has_digest(full, digest):
             try:
                 os.makedirs(self._folder, exist_ok=True)
@@ -55,11 +56,6 @@ class Texts:
         """To write a text, in the place of half of it, if need be."""
         full = f"{self._folder}/{digest}"
         return full, data, MODE, temporary_for(full), None
-
-
-def _order(path: str, data: bytes) -> Order:
-    """To write a text that is not there. Whoever finds half of it will see by its digest."""
-    return path, data, MODE, None, None
 
 
 def _has_digest(path: str, digest: str) -> bool:

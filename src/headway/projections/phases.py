@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -293,54 +293,58 @@ def write(
     lock = FileLock(os.path.join(home, ".lock"))  # other plans may have units of the same names
     lock.acquire(wait=PATIENCE)
     try:
-        _write(disk, home, state, units, seq, texts, since)
+        _write(disk, home, state, units, seq, _Texts(texts), since)
     finally:
         lock.release()
 
 
-def _write(
-    disk: Disk, home: str, state: State, units: Collection[str], seq: int, texts: TextOrders, since: int
-) -> None:
+def _write(disk: Disk, home: str, state: State, units: Collection[str], seq: int, texts: _Texts, since: int) -> None:
     boot = boot_id()
-    ready, over, problems = {home}, bool(boot) and len(units) > MANY, list[OSError]()
+    ready, over = {home}, bool(boot) and len(units) > MANY
     files = _files(home, state, units, seq, since)
-    with closing(_left_by_writing_over(home, state.plan_id, files, texts, problems) if over else files) as left:
+    with closing(_left_by_writing_over(home, state.plan_id, files, texts) if over else files) as left:
         for file in left:
             path = _path(home, state.plan_id, file.unit)
             folder = os.path.dirname(path)
             if folder not in ready:
                 make_folders(disk, folder)
                 ready.add(folder)
-            problems += _put(_last(texts(file.texts), problems))
+            texts.put(texts.due(file.texts))
             write_file(disk, path, [file.data], durable=False)
-    if problems:  # all of it is written once more by whoever comes next
-        raise problems[0]
+    if texts.problems:  # all of it is written once more by whoever comes next
+        raise texts.problems[0]
     head, mark = _head(home, state.plan_id), f" {boot}"
     is_marked = over or (boot and _read(head).endswith(mark))
     write_file(disk, head, [f"{seq}{mark if is_marked else ''}".encode()], durable=False)
 
 
-def _put(orders: list[Order]) -> list[OSError]:
-    """Write texts; what is in the way of some."""
-    if not orders:
-        return []
-    with suppress(OSError):  # told below
-        os.makedirs(os.path.dirname(orders[0][0]), exist_ok=True)
-    answers = zip(orders, bulk.write(orders), strict=True)
-    return [OSError(error, os.strerror(error), order[0]) for order, (error, _, _) in answers if error]
+class _Texts:
+    """Puts texts where they are said to be, and knows what was in the way of some."""
 
+    def __init__(self, orders: TextOrders) -> None:
+        self._orders = orders
+        self.problems: list[OSError] = []
 
-def _last(orders: Iterable[Order], problems: list[OSError]) -> list[Order]:
-    """The last of what has to be written, as much as may be in memory; what comes before is written at once."""
-    last: list[Order] = []
-    size = 0
-    for order in orders:
-        if size + len(order[1]) > LARGE:
-            problems += _put(last)
-            last, size = [], 0
-        last.append(order)
-        size += len(order[1])
-    return last
+    def due(self, digests: Collection[str]) -> list[Order]:
+        """The last of what has to be put for these, as much as may be in memory; what comes before is put at once."""
+        last: list[Order] = []
+        size = 0
+        for order in self._orders(digests):
+            if size + len(order[1]) > LARGE:
+                self.put(last)
+                last, size = [], 0
+            last.append(order)
+            size += len(order[1])
+        return last
+
+    def put(self, orders: list[Order]) -> None:
+        """Write these."""
+        if orders:
+            with suppress(OSError):  # told below
+                os.makedirs(os.path.dirname(orders[0][0]), exist_ok=True)
+        for order, (error, _, _) in zip(orders, bulk.write(orders), strict=True):
+            if error:
+                self.problems.append(OSError(error, os.strerror(error), order[0]))
 
 
 def _files(home: str, state: State, units: Collection[str], seq: int, since: int) -> Generator[_File, None, None]:
@@ -349,31 +353,29 @@ def _files(home: str, state: State, units: Collection[str], seq: int, since: int
         pipelines = pipelines_of(state, unit)
         document = _document(state, unit, pipelines, seq) if pipelines else {"phases": {}}
         if phases := document["phases"]:
-            texts = [text for tried in phases.values() for text in _texts_of(tried, since)]
+            tried = (tried for newest in phases.values() for tried in (newest, *(newest.attempts or ())))
+            texts = _texts_of(attempt for attempt in tried if attempt.seq > since)
             yield _File(unit, msgspec.json.format(_encode(document), indent=2) + b"\n", texts)
         else:
             with suppress(FileNotFoundError):
                 os.remove(_path(home, state.plan_id, unit))
 
 
-def _texts_of(newest: Tried, since: int) -> Iterator[str]:
-    """The digests of texts that attempts at a phase name which came after an event."""
-    for tried in (newest, *(newest.attempts or ())):
-        if tried.seq > since:
-            yield from (tried.hashes[name] for name, path in tried.artifacts.items() if path.startswith(TEXTS))
+def _texts_of(attempts: Iterable[Tried]) -> list[str]:
+    """The digests of texts that attempts name."""
+    return [a.hashes[name] for a in attempts for name, path in a.artifacts.items() if path.startswith(TEXTS)]
 
 
 def _left_by_writing_over(
-    home: str, plan_id: str, files: Iterator[_File], texts: TextOrders, problems: list[OSError]
+    home: str, plan_id: str, files: Iterator[_File], texts: _Texts
 ) -> Generator[_File, None, None]:
     """Write files over where they stand, each lot while the next one is worked out; those that could not be."""
-    writing = _WritingOver(home, [], [])
+    writing = _WritingOver(home, [], lambda: None)
     try:
         for lot in chain(iter(lambda: list(islice(files, LOT)), []), [[]]):
-            orders = _last(texts([text for file in lot for text in file.texts]), problems)
+            due = texts.due([text for file in lot for text in file.texts])
             left = writing.left()
-            problems += writing.problems
-            writing = _WritingOver(home, lot, orders)
+            writing = _WritingOver(home, lot, partial(texts.put, due))
             for file in left:  # it is not there, or another plan's is
                 if bulk.write_over([(_path(home, plan_id, file.unit), file.data, 0)])[0]:
                     yield file
@@ -382,15 +384,14 @@ def _left_by_writing_over(
 
 
 class _WritingOver:
-    """A lot of files that is written over, beside whoever works out the next, where they are of the same plan; and
-    before that, the `texts` that they name.
+    """A lot of files that is written over, beside whoever works out the next, where they are of the same plan; `first`
+    something else is done.
     """
 
-    def __init__(self, home: str, lot: list[_File], texts: list[Order]) -> None:
+    def __init__(self, home: str, lot: list[_File], first: Callable[[], None]) -> None:
         self._lot, self._errors = lot, [bulk.OTHER] * len(lot)
         self._orders = [(f"{home}/{unit}.json", data, data.index(_AFTER_OWNER)) for unit, data, _ in lot]
-        self._texts = texts
-        self.problems: list[OSError] = []
+        self._first = first
         self._thread = threading.Thread(target=self._write, name="headway-phases")
         try:
             self._thread.start()
@@ -398,7 +399,7 @@ class _WritingOver:
             self._write()
 
     def _write(self) -> None:
-        self.problems = _put(self._texts)
+        self._first()
         self._errors = bulk.write_over(self._orders)
 
     def join(self) -> None:
@@ -419,7 +420,8 @@ def amiss(home: str, state: State, units: Iterable[str], texts: TextOrders) -> d
     found: dict[str, bool] = {}
     for unit in units:
         path = _path(home, state.plan_id, unit)
-        wanted = unit_document(state, unit) if pipelines_of(state, unit) else {"phases": {}}
+        pipelines = pipelines_of(state, unit)
+        wanted = _document(state, unit, pipelines, 0) if pipelines else {"phases": {}}
         try:
             with open(path, "rb") as file:
                 written = msgspec.json.decode(file.read())
@@ -433,20 +435,9 @@ def amiss(home: str, state: State, units: Iterable[str], texts: TextOrders) -> d
             written["seq"] = wanted.get("seq")
         if written != msgspec.json.decode(msgspec.json.encode(wanted)):
             found[unit] = True
-        elif any(True for _ in texts(_newest_texts(wanted["phases"]))):
+        elif any(True for _ in texts(_texts_of(wanted["phases"].values()))):
             found[unit] = False
     return found
-
-
-def _newest_texts(phases: dict[str, Any]) -> list[str]:
-    """The digests of texts that the newest attempts of a document name."""
-    named = [
-        (tried, name)
-        for tried in phases.values()
-        for name, path in tried["artifacts"].items()
-        if path.startswith(TEXTS)
-    ]
-    return [tried["hashes"][name] for tried, name in named]
 
 
 def _path(home: str, plan_id: str, unit: str) -> str:

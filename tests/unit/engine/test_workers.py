@@ -1,0 +1,100 @@
+"""Rows of light tasks: who makes them, who writes them, and how many may wait for that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from headway.engine import workers
+from headway.engine.making import Task
+from headway.engine.row import Outcome, Row
+from headway.engine.workers import LIGHT_UNWRITTEN, Workers
+
+MANY = 50
+
+
+class Rows:
+    """Rows of one task each, whose files take until the gate is open."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.begun: list[str] = []
+        self.failing: set[str] = set()
+
+    def row(self) -> Row:
+        """The next one."""
+        told: list[Outcome] = []
+
+        def write() -> None:
+            if threading.current_thread().name == "headway-files":
+                assert self.gate.wait(30)
+
+        def tell(after: float = 0.0) -> list[Outcome]:
+            return [] if after else told
+
+        return cast(Row, SimpleNamespace(pace=1.0, told=told, write=write, tell=tell))
+
+    def make(self, tasks: Iterable[Task], row: Any) -> bool:
+        """At once, up to the first that fails."""
+        for task in tasks:
+            artifact_id = task.job.spec.id
+            self.begun.append(artifact_id)
+            row.told.append(Outcome(artifact_id, artifact_id not in self.failing))
+        return not any(not outcome.ok for outcome in row.told)
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rows]:
+    """What a test can do to them; in the end, nobody waits."""
+    monkeypatch.setattr(workers, "LIGHT_FOR", 0.0)
+    monkeypatch.setattr(workers, "LIGHT_LATE", 0.01)
+    found = Rows()
+    yield found
+    found.gate.set()
+
+
+Started = Callable[[int], Workers]
+
+
+@pytest.fixture
+def started(rows: Rows) -> Started:
+    """Workers with many light tasks, of which the first row has shown that files take long."""
+
+    def start(jobs: int) -> Workers:
+        found = Workers(jobs, rows.make, rows.row)
+        for n in range(MANY):
+            job = SimpleNamespace(spec=SimpleNamespace(id=str(n), make="tasks:make"))
+            found.start(cast(Task, SimpleNamespace(job=job, light=True)))
+        assert [outcome.id for outcome in found.outcomes(30)] == ["0"]
+        return found
+
+    return start
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_no_more_is_made_than_may_wait_to_be_written(rows: Rows, started: Started, jobs: int) -> None:
+    """However long the disk takes, and however many threads there are; all of it is told in the end."""
+    found = started(jobs)
+    told = [outcome for _ in range(9) for outcome in found.outcomes(0.02)]
+    assert (told, rows.begun) == ([], [str(n) for n in range(1 + LIGHT_UNWRITTEN)])
+    assert not found.overdue(), "it is none of theirs that takes so long"
+    rows.gate.set()
+    while len(told) < MANY - 1:
+        told += found.outcomes(30)
+    assert [outcome.id for outcome in told] == [str(n) for n in range(1, MANY)]
+
+
+def test_behind_one_that_failed_nothing_begins_until_it_was_told(rows: Rows, started: Started) -> None:
+    """Whoever is told may want to stop."""
+    rows.failing.add("2")
+    rows.gate.set()
+    found, told = started(1), list[Outcome]()
+    while all(outcome.ok for outcome in told):
+        told += found.outcomes(30)
+    assert rows.begun == ["0", "1", "2"]
+    found.outcomes(30)
+    assert rows.begun[3:]
