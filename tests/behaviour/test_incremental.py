@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from msgspec.structs import replace
 
 from headway.core.commands import ResetPlan, SkipArtifacts
-from headway.core.events import ArtifactCompleted
+from headway.core.events import ArtifactCompleted, Record
 from headway.core.state import Output
 from headway.engine import precedents
 from headway.engine.recipes.function import Context
 from headway.files.cache import Cache
+from headway.ledger.file import FileLedger
 from tests.bench import Bench, Recipe, joined
 
 CHAIN = [f"n{number:02}" for number in range(20)]
@@ -306,6 +308,35 @@ def test_a_change_that_is_taken_back_costs_nothing(bench: Bench, monkeypatch: py
     assert bench.run().log == []
 
 
+def test_what_many_were_made_as_is_read_many_at_a_time(chain: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a ledger as long as you like: also where each of them was made and taken over several times."""
+    for text in ("2", "1", "2"):
+        chain.write("src.txt", text)
+        chain.run()
+    reads, history = list[int](), FileLedger.history
+
+    def reading(self: FileLedger, first: int = 1, last: int | None = None, **more: Any) -> Iterator[Record]:
+        reads.append(first)
+        return history(self, first, last, **more)
+
+    monkeypatch.setattr(FileLedger, "history", reading)
+    chain.write("src.txt", "1")
+    assert chain.run().log == [f"reused {name}" for name in CHAIN]
+    assert len(reads) <= 6, "8 events, then 16, then 32, and not 20 times one"
+
+
+def test_of_what_several_plans_made_the_newest_is_taken_over(bench: Bench) -> None:
+    """Whichever ledger names it."""
+    for name in ("one", "two", "three"):
+        bench.plan("a", a={"version": "1"}, id=name)
+    bench.makes("a", "old")
+    bench.run(plan="two")
+    bench.makes("a", "new")
+    bench.run(plan="one", rerun="a")
+    assert bench.run(plan="three").notes["a"].endswith("of one")
+    assert bench.out("a") == "new"
+
+
 @pytest.mark.parametrize("key", ["contract", "version"])
 def test_a_spec_or_recipe_changed_and_changed_back_costs_nothing(bench: Bench, key: str) -> None:
     """A prompt changed and changed back is the same prompt."""
@@ -451,9 +482,9 @@ def test_whoever_only_looks_knows_what_a_reset_withdrew(bench: Bench, ids: tuple
     bench.run()
     bench.do(ResetPlan(ids=ids, reason="afresh"))
     judged = bench.session.judge("plan")
-    assert judged.judge.earlier("a") == []
+    assert not judged.judge.has_earlier("a")
     assert bench.run().log == ["made a"]
-    assert len(bench.session.judge("plan").judge.earlier("a")) == 1
+    assert len(list(bench.session.judge("plan").judge.earlier("a"))) == 1
 
 
 @pytest.mark.parametrize("few", [0, 20])

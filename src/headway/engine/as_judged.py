@@ -119,7 +119,7 @@ class AsJudged:
         if not all(judge.reasons.get(required) is FRESH for required in spec.requires):
             return None
         judge.forget(spec, self._moment)
-        if judge.fingerprint(spec.id) != by or self._is_hindered(spec) or judge.earlier(spec.id):
+        if judge.fingerprint(spec.id) != by or self._is_hindered(spec) or judge.has_earlier(spec.id):
             return None
         if not all(judge.observer.is_alone(recorded[path]) for path in spec.produces):
             return None

@@ -5,7 +5,7 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -321,7 +321,7 @@ class Judge:
         if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
         reason = self._behind_gates(spec, reason)
-        if reason.fresh and artifact_id in self._unfinished and self._shares(spec) and self.earlier(artifact_id):
+        if reason.fresh and artifact_id in self._unfinished and self._shares(spec) and self.has_earlier(artifact_id):
             reason = Reason("interrupted")  # what an attempt left in the file is to be put right, and it on record
         if reason.code in NAMEABLE or reason.code == "adopted_edit":
             reason = self._named(spec, reason, earlier)
@@ -377,17 +377,22 @@ class Judge:
             self._newest_key = (fp, precedent_key(fp))
         return self._newest_key[1]
 
-    def earlier(self, artifact_id: str, fp: Fingerprint | None = None) -> list[Earlier]:
+    def earlier(self, artifact_id: str, fp: Fingerprint | None = None) -> Iterator[Earlier]:
         """Completions made from the same things in the same way, newest first; `fp`: from these.
 
         Of the command of a phase also its own, from before it counted what a command is for.
         """
-        spec = self.state.artifacts[artifact_id]
-        found = self.precedents.earlier(self.key(artifact_id) if fp is None else precedent_key(fp))
-        if found or not (spec.run and spec.phase) or artifact_id in self.problems:
-            return found
-        key = precedent_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)[0]))
-        return [earlier for earlier in self.precedents.earlier(key) if earlier.id == artifact_id]
+        spec, is_any = self.state.artifacts[artifact_id], False
+        for found in self.precedents.earlier(self.key(artifact_id) if fp is None else precedent_key(fp)):
+            is_any = True
+            yield found
+        if not is_any and spec.run and spec.phase and artifact_id not in self.problems:
+            key = precedent_key(replace(fp or self.made_from(artifact_id), recipe=self.digests.told_formerly(spec)[0]))
+            yield from (found for found in self.precedents.earlier(key) if found.id == artifact_id)
+
+    def has_earlier(self, artifact_id: str) -> bool:
+        """Whether there is any."""
+        return next(self.earlier(artifact_id), None) is not None
 
     def sources_of(self, artifact_id: str) -> list[str]:
         """The files that the artifact reads and that the plan does not make."""

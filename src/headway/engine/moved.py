@@ -57,7 +57,8 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
     anew; with the path. Only what may have changed so is looked at once more.
     """
     files, state, chains = judge.files, judge.state, judge.shared.chains
-    outputs = [o for a in arrived for o in judge.recorded(a) if o.path and o.path not in chains]
+    readers = [a for a, spec in state.artifacts.items() if spec.sources and a in selected]
+    outputs = [o for a in arrived if readers for o in judge.recorded(a) if o.path and o.path not in chains]
     if not outputs:
         return {}
     made = sorted([output.path.rstrip("/") for output in outputs])
@@ -66,7 +67,6 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
     trees = {output.path.rstrip("/") for output in outputs if output.kind == "tree"}
     files.forget_matches()
     found: dict[str, str] = {}
-    readers = [a for a in selected if (spec := state.artifacts.get(a)) is not None and spec.sources]
     for artifact_id in readers:
         spec, done = state.artifacts[artifact_id], state.completed.get(artifact_id)
         reason = judge.reasons.get(artifact_id)  # of what came into the plan meanwhile there is none

@@ -8,7 +8,9 @@ reset withdrew is not reused, and what a deleted ledger named is not named any m
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain
 from typing import NamedTuple
 
 from headway.core import events as ev
@@ -25,9 +27,16 @@ WHOLE = (ev.PlanImported, ev.PlanRebuilt)
 TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, ev.PlanReset))
 """Events that name bytes or completions, or withdraw them."""
 
+COMPLETING = frozenset(kind.type for kind in (ev.ArtifactCompleted, *WHOLE))
+"""Events that name completions which can be reused."""
+
 QUERY = 40_000
 """So many bytes of a cache are about as many as its keys can be read of in the time of one query: whoever asks often is
 answered from the keys of all."""
+
+AHEAD = 8, 1024
+"""With an event that is looked up come so many behind it, at first and at most: whoever goes back to what many
+artifacts were once made as asks for them in about the order in which they were recorded."""
 
 FEW = 20
 """If more artifacts than this were reset, a ledger is indexed anew: to look for each in every line takes longer."""
@@ -78,6 +87,29 @@ class _Gained:
         self.named.update(named_by(record))
 
 
+class _Window:
+    """Some events of a ledger, one behind the other: a look at one shows what is next to it.
+
+    The ledger knows its way around sealed segments once it was asked about one of them.
+    """
+
+    def __init__(self, ledger: FileLedger) -> None:
+        self._ledger = ledger
+        self._records: dict[int, ev.Record] = {}
+        self._last = 0
+        self._ahead = AHEAD[0]
+
+    def at(self, seq: int) -> ev.Record | None:
+        """The event of this number, if it names completions."""
+        if seq not in self._records:
+            is_next = self._last < seq <= self._last + self._ahead
+            self._ahead = min(2 * self._ahead, AHEAD[1]) if is_next else AHEAD[0]
+            self._last = seq + self._ahead
+            records = self._ledger.history(seq, self._last, about=COMPLETING)
+            self._records = {r.seq: r for r in records if not isinstance(r.event, ev.Unknown)}
+        return self._records.get(seq)
+
+
 class Precedents:
     """The completions and digests of all ledgers of a project."""
 
@@ -93,8 +125,8 @@ class Precedents:
         self._keys: set[str] | None = None
         self._ends: dict[str, str] = {}
         """By plan: the hash of the newest event of its ledger that was taken in."""
-        self._ledgers: dict[str, FileLedger] = {}
-        """By plan: its ledger, which knows its way around sealed segments once it was asked about one of them."""
+        self._read: dict[str, _Window] = {}
+        """By plan: the events of its ledger that were looked up last."""
         self._resets: dict[str, list[tuple[int, frozenset[str]]]] = {}
         """By plan: what was withdrawn since its ledger was indexed, as which event; of whom, or all of it."""
         self._heard: dict[str, _Gained] = {}
@@ -117,16 +149,25 @@ class Precedents:
             self._learn()
         return self._any or bool(self._made)
 
-    def earlier(self, key: str) -> list[Earlier]:
-        """Completions made from the same things in the same way, newest first."""
+    def earlier(self, key: str) -> Iterator[Earlier]:
+        """Completions made from the same things in the same way, newest first; each is read when it is asked for."""
         self._learn()
         if not self._may_be_made(key):
-            return []
-        places = {*((seq, plan) for _, plan, seq in self._cache.made(key)), *self._made.get(key, [])}
-        found = [earlier for seq, plan in places for earlier in self._at(plan, seq, key)]
-        if self._resets:
-            found = [earlier for earlier in found if not self._is_withdrawn(earlier)]
-        return sorted(found, key=lambda e: (e.at, e.seq), reverse=True)
+            return
+        places: dict[str, set[int]] = {}
+        for seq, plan in ((made.seq, made.plan) for made in self._cache.made(key)):
+            places.setdefault(plan, set()).add(seq)
+        for seq, plan in self._made.get(key, ()):
+            places.setdefault(plan, set()).add(seq)
+        ledgers = [self._of(plan, sorted(seqs, reverse=True), key) for plan, seqs in places.items()]
+        yield from merge(*ledgers, key=lambda e: (e.at, e.seq), reverse=True) if len(ledgers) > 1 else chain(*ledgers)
+
+    def _of(self, plan: str, seqs: Iterable[int], key: str) -> Iterator[Earlier]:
+        """Those that events of one ledger name and that still count."""
+        for seq in seqs:
+            for earlier in sorted(self._at(plan, seq, key), key=lambda e: e.at, reverse=True):
+                if not self._resets or not self._is_withdrawn(earlier):
+                    yield earlier
 
     def _is_withdrawn(self, earlier: Earlier) -> bool:
         """Whether it was reset, which the index does not know yet: who only looks leaves it as it is."""
@@ -162,12 +203,13 @@ class Precedents:
 
     def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
         try:
-            if plan not in self._ledgers:
-                self._ledgers[plan] = self._store.folder(plan).ledger()
-            records = list(self._ledgers[plan].history(seq, seq))
+            if plan not in self._read:
+                self._read[plan] = _Window(self._store.folder(plan).ledger())
+            record = self._read[plan].at(seq)
         except HeadwayError:
             return []
-        return [done for record in records for done in _completions(plan, record) if precedent_key(done.fp) == key]
+        found = _completions(plan, record) if record is not None else ()
+        return [done for done in found if precedent_key(done.fp) == key]
 
     def _learn(self) -> None:
         if self._current:
@@ -175,7 +217,7 @@ class Precedents:
         with self._lock:
             self.settle()
             self._current = True
-            self._asked, self._keys = 0, None
+            self._asked, self._keys, self._read = 0, None, {}
             indexed = self._cache.indexed()
             plans = self._store.ids()
             for plan in indexed.keys() - set(plans) if self._writable else ():
