@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count as counting
 from pathlib import Path
+from statistics import median
 
 from benchmarks import peers, projects, resting
 from benchmarks.measure import Row, Setting, child, medians
@@ -85,9 +86,25 @@ def pipelines(setting: Setting) -> list[Row]:
         bar = f"≤ {most:g} × doit" if most else ""
         name = f"pipelines: {what}, {total:,}"
         rows.append(Row(name, spent["headway"] * 1e3, "ms", ratio, "doit" if doit else "", bar, ok))
+    rows.append(_gone_back(setting, ours, versions, {f"{u}/{PHASES[-1]}.txt" for u in units}))
     if not setting.large:
         return [*rows, Row("pipelines: 100,000 units", None, note="skipped: --large measures it")]
     return rows + _many(setting)
+
+
+def _gone_back(setting: Setting, folder: Path, versions: Iterator[int], reached: set[str]) -> Row:
+    """A prompt of all units changed back: what was made with it is taken over, against making it in a moment."""
+
+    def spent(version: int) -> float:
+        return _changed(folder, projects.RUN, PHASES[-1], version, reached)
+
+    before, after = next(versions), next(versions)
+    made = max(spent(before), spent(after))
+    back = median([spent((before, after)[n % 2]) for n in range(min(setting.repeat, 3))])
+    name = "pipelines: that prompt changed back"
+    return Row(
+        name, back * 1e3, "ms", back / made, "made anew", "≤ 2 ×", back <= 2 * made if setting.size >= 1 else None
+    )
 
 
 def _many(setting: Setting) -> list[Row]:
