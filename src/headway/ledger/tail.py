@@ -52,8 +52,13 @@ class Tail(NamedTuple):
 
     def hashes(self, named: Container[int]) -> dict[int, str]:
         """What has to agree with those who name these events: a recovery settles all that was named before it."""
-        settled = next((i for i in range(len(self.lines) - 1, -1, -1) if self.lines[i].type in SETTLING), 0)
-        return {line.seq: line.hash for line in self.lines[settled:] if line.seq in named}
+        found: dict[int, str] = {}
+        for line in reversed(self.lines):
+            if line.seq in named:
+                found[line.seq] = line.hash
+            if line.type in SETTLING:
+                break
+        return found
 
     def loaded(self, known: Position | None, size: int, *, start: Position | None = None) -> Loaded:
         """What is new to somebody who knows the state at `known`, or all that makes up the state.
