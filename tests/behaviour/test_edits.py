@@ -92,6 +92,27 @@ def test_what_somebody_writes_while_a_file_is_made_for_its_place_is_kept(made: B
     assert (made.out("b"), preserved(made)) == ("new", [b"mine"])
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["replaced", "removed and written anew"])
+def test_what_somebody_writes_between_the_last_look_and_the_rename_is_kept(
+    made: Bench, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    """However long a slow disk takes for the file that is to take its place."""
+    write, edits = bulk.write, ["mine"]
+
+    def slowly(orders: list[Order]) -> list[Answer]:
+        if edits and any(order[0].endswith("out/b.txt") for order in orders):
+            made.write("aside.txt", edits.pop())
+            os.replace("aside.txt", "out/b.txt")
+        return write(orders)
+
+    monkeypatch.chdir(made.root)
+    made.change("b", version="2")
+    made.makes("b", after(lambda: os.remove("out/b.txt") if away else None, "new"))
+    monkeypatch.setattr(bulk, "write", slowly)
+    made.run()
+    assert (made.out("b"), preserved(made)) == ("new", [b"mine"])
+
+
 @pytest.mark.parametrize("meanwhile", ["b(a())", "new"])
 def test_what_is_known_anyway_is_not_kept_once_more(made: Bench, meanwhile: str) -> None:
     """Somebody writes the same again, or what comes out of it."""

@@ -804,7 +804,7 @@ def test_a_profile_for_one_makes_one_at_a_time_after_failures(bench: Bench) -> N
 
 def test_only_the_thread_whose_time_is_up_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be done in the very moment: another one that is given its number is not ended for it."""
-    end, alive = function._end, list[bool]()
+    end, alive = function.end_thread, list[bool]()
 
     def end_late(thread: threading.Thread) -> None:
         done.wait(10)
@@ -813,7 +813,7 @@ def test_only_the_thread_whose_time_is_up_is_ended(bench: Bench, monkeypatch: py
         end(thread)
 
     done = threading.Event()
-    monkeypatch.setattr(function, "_end", end_late)
+    monkeypatch.setattr(function, "end_thread", end_late)
     bench.plan(a={"timeout": 0.1})
 
     def make() -> str:

@@ -15,10 +15,13 @@ from headway import Plan
 from headway.core.evolve import fold
 from headway.core.pipelines import Unit, expand
 from headway.core.plan import Phase, Pipeline
+from headway.core.state import MOVED
 from headway.engine import archive
+from headway.engine.recipes.function import Context
 from headway.files.planfile import parse_plan
+from headway.project import Project
 from tests.behaviour.scenes import Book
-from tests.processes import finish, start
+from tests.processes import finish, soon, start
 from tests.workshop import Workshop
 
 ECHO = """\
@@ -945,6 +948,35 @@ def test_a_prompt_that_was_of_no_use_may_be_mended_without_a_word(
     assert len(made) == 1
     prompt.write_text("shout {{ unit }}")
     assert labels.run(capsys, "run").code == 3
+
+
+def test_a_prompt_that_is_changed_and_changed_back_while_it_is_used_is_noticed(tmp_path: Path) -> None:
+    """What was made with the other one is stale at once, whatever stands there when somebody looks again."""
+    (tmp_path / "headway.toml").write_text("")
+    prompt, ledger = tmp_path / "prompt.md", tmp_path / ".headway/plans/p/ledger.jsonl"
+    prompt.write_text("one {{ unit }}")
+    plan = Plan("g", id="p", project=tmp_path)
+    essay = plan.pipeline("essay", units=["s1", "s2"])
+    tried: list[str] = []
+
+    @essay.phase(templates={"phase": "prompt.md"}, outputs={"prose": "{unit}.md"}, retry={"attempts": 2, "backoff": 0})
+    def write(ctx: Context) -> str:
+        if ctx.unit == "s2":
+            assert soon(lambda: tried)
+        elif not tried:
+            prompt.write_text("two {{ unit }}")
+            tried.append("once")
+            assert soon(lambda: b'"artifact_completed"' in ledger.read_bytes())
+            raise ValueError("again")
+        else:
+            prompt.write_text("one {{ unit }}")
+        return ctx.prompt
+
+    plan.run(jobs=2, check=False)
+    assert (tmp_path / "s1.md").read_text() == "two s1\n"
+    found = Project(tmp_path).store.folder("p").load()
+    assert found is not None
+    assert [*found.state.completed["s1/write"].fp.templates.values()] == [MOVED]
 
 
 def test_a_prompt_that_was_of_no_use_speaks_for_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,6 +198,8 @@ class Workshop:
         assert self._render is not None, "whoever has templates can render them"
         rendered = self._render(task.job)
         data = rendered.text.encode()
+        if rendered.digests != task.fp.templates:  # and may be what it was when somebody looks again
+            said.other = tuple(sorted({n for n, _ in rendered.digests.items() ^ task.fp.templates.items()}))
         if task.light:
             said.prompt = digest = hashlib.sha256(data).hexdigest()
             row.add_text(said, digest, data)
@@ -255,6 +257,7 @@ class Workshop:
         if found.is_dir():
             import shutil
 
+            self.outputs.refuse_late()
             self.outputs.look_at_parents(path)
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
             return

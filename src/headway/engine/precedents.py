@@ -128,7 +128,7 @@ class Precedents:
         self._read: dict[str, _Window] = {}
         """By plan: the events of its ledger that were looked up last."""
         self._resets: dict[str, list[tuple[int, frozenset[str]]]] = {}
-        """By plan: what was withdrawn since its ledger was indexed, as which event; of whom, or all of it."""
+        """By plan: what was withdrawn since its ledger was last indexed, as which event; of whom, or all of it."""
         self._heard: dict[str, _Gained] = {}
         self._lock = threading.RLock()
         """Other threads record steps, and so are heard, while this one learns."""
@@ -170,7 +170,8 @@ class Precedents:
                     yield earlier
 
     def _is_withdrawn(self, earlier: Earlier) -> bool:
-        """Whether it was reset, which the index does not know yet: who only looks leaves it as it is."""
+        """Whether it was reset, which the index may not know yet: who only looks, or finds it busy, leaves it as it
+        is."""
         resets = self._resets.get(earlier.plan, ())
         return any(earlier.seq < seq and (not ids or earlier.id in ids) for seq, ids in resets)
 
@@ -241,35 +242,35 @@ class Precedents:
             if there is None or there.hash != known[1]:
                 self._index_anew(plan)
                 return
-        gained, gone = _Gained(), set[str]()
+        gained, gone, withdrawn = _Gained(), set[str](), list[tuple[str, int]]()
         for record in records:
             if isinstance(record.event, ev.PlanReset):
                 gone.update(record.event.ids)
-                if not self._writable:
-                    self._resets.setdefault(plan, []).append((record.seq, frozenset(record.event.ids)))
+                self._resets.setdefault(plan, []).append((record.seq, frozenset(record.event.ids)))
             gained.take(plan, record)
         if known is not None and gone and self._writable:  # which of those that are known were theirs, the ledger says
             if len(gone) > FEW:
                 self._index_anew(plan)
                 return
-            self._withdraw(plan, known[0], gone)
-        for key, seq in self._keep(plan, gained):
+            withdrawn = self._made_as(plan, known[0], gone)
+        for key, seq in self._keep(plan, gained, withdrawn):
             self._made.setdefault(key, []).append((seq, plan))
 
-    def _withdraw(self, plan: str, last: int, gone: Collection[str]) -> None:
-        """What these artifacts came to up to an event is not reused."""
-        named = self._store.folder(plan).history(1, last, naming=gone)
-        made = (done for record in named for done in _completions(plan, record) if done.id in gone)
-        self._cache.withdraw(plan, [(precedent_key(done.fp), done.seq) for done in made])
+    def _made_as(self, plan: str, last: int, ids: Collection[str]) -> list[tuple[str, int]]:
+        """What these artifacts came to up to an event: the keys, each with its event."""
+        named = self._store.folder(plan).history(1, last, naming=ids)
+        made = (done for record in named for done in _completions(plan, record) if done.id in ids)
+        return [(precedent_key(done.fp), done.seq) for done in made]
 
-    def _keep(self, plan: str, gained: _Gained) -> list[tuple[str, int]]:
-        """Keep what was gained for those who come after; the keys of what was made, each with its event."""
+    def _keep(self, plan: str, gained: _Gained, gone: Collection[tuple[str, int]] = ()) -> list[tuple[str, int]]:
+        """Keep what was gained for those who come after, and that some is `gone`; the keys of what was made, each with
+        its event."""
         if gained.last is None:
             return []
         made = [(precedent_key(fp), seq) for fp, seq, _ in gained.made]
         self._ends[plan] = gained.last.hash
         if self._writable:
-            self._cache.index(plan, gained.last.position, made, gained.named, withdraw=gained.withdraw)
+            self._cache.index(plan, gained.last.position, made, gained.named, withdraw=gained.withdraw, gone=gone)
         self._named |= gained.named
         return made
 

@@ -27,7 +27,9 @@ FEW = 8
 
 
 class Outcome(msgspec.Struct):
-    """What came of it. `stood`: what had come to stand at its paths since they were looked at, kept as blobs."""
+    """What came of it. `stood`: what had come to stand at its paths since they were looked at, kept as blobs; `other`:
+    its templates that had become something else by then.
+    """
 
     id: str
     ok: bool
@@ -43,6 +45,7 @@ class Outcome(msgspec.Struct):
     checks: tuple[Check, ...] = ()
     prompt: str = ""
     stood: tuple[Output, ...] = ()
+    other: tuple[str, ...] = ()
 
     def fail(self, code: str, error: str) -> Outcome:
         """It failed after all."""
@@ -158,6 +161,7 @@ class Row:
         """Files that can be written, and those whose folder is not what it was: recipes may have done anything to it
         since it was looked at.
         """
+        self._outputs.refuse_late()
         self._outputs.forget_folders()
         folders: dict[str, bool] = {"": True}
         for file in files:

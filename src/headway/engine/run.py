@@ -546,6 +546,7 @@ class Run:
     def _completed(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         spec, before = task.job.spec, self._record.state.completed.get(outcome.id)
         moved, wrote = changed_meanwhile(self._judge, task, before, self._moment)
+        moved |= {label: label for label in outcome.other}
         same = before is not None and before.how != "accepted" and before.fp == task.fp
         if same and before and content_digest(before.outputs) != content_digest(outcome.outputs):
             self.result.unstable.append(outcome.id)
@@ -624,6 +625,9 @@ class Run:
             deadline = time.monotonic() + DRAIN
             while self._running and time.monotonic() < deadline:
                 self._take(self._outcomes())
+        if self._running:
+            self._judge.outputs.close()
+            self._workers.abandon()
         self.result.paused = Pause("interrupted")
         with suppress(HeadwayError):
             self._close()

@@ -286,11 +286,10 @@ class Session:
         for warning in without_units(judged.execution.state):
             call.warn(warning)
         lock = folder.run_lock()
-        if judged.all_fresh and not judged.due:
-            if not judged.was_cut_off or not lock.acquire(wait=0):
-                return self._nothing_to_do(folder, judged, call.reporter)
-            scheduler_lock.settle_in(lock)
-        else:
+        is_idle = judged.all_fresh and not judged.due
+        if is_idle and not judged.was_cut_off:
+            return self._nothing_to_do(folder, judged, call.reporter)
+        if not is_idle:
             self._refuse_without_extras(judged, options)
             self._refuse_unguarded(judged, call)
             refused = self._ask(judged, call)
@@ -298,8 +297,13 @@ class Session:
                 return refused
             if warning := warn_of_order(judged.judge.graph, judged.stale, judged.judge.shared.chains):
                 call.warn(warning)
-            scheduler_lock.take(lock, plan_id)
         try:
+            if not is_idle:
+                scheduler_lock.take(lock, plan_id)
+            elif lock.acquire(wait=0):
+                scheduler_lock.settle_in(lock)
+            else:
+                return self._nothing_to_do(folder, judged, call.reporter)
             with calmly():
                 result = self._run_locked(folder, judged, call, lock)
         finally:

@@ -81,10 +81,11 @@ def names_in(text: str) -> dict[str, bool]:
 
 
 class Rendered(NamedTuple):
-    """A prompt: all of it, and part by part."""
+    """A prompt: all of it, and part by part; and the digests of its templates, by their names."""
 
     text: str
     parts: Mapping[str, str]
+    digests: Mapping[str, str]
 
 
 def _read(path: str) -> tuple[str, str]:
@@ -228,7 +229,8 @@ class Templates:
 
     def render(self, job: Job) -> Rendered:
         """The prompt of one attempt."""
-        compiled = self._set(job.spec).compiled
+        known = self._set(job.spec)
+        compiled = known.compiled
         context: dict[str, Any] | None = None
         parts: dict[str, str] = {}
         for role, path in job.spec.templates.items():
@@ -250,7 +252,7 @@ class Templates:
         text = "\n\n".join([part.rstrip("\n") for part in parts.values()]) + "\n"
         if len(text) > LARGEST:
             raise _broken(f"the prompt has {len(text)} characters, at most {LARGEST}", "template.long")
-        return Rendered(text, parts)
+        return Rendered(text, parts, known.digests)
 
     def _compiled(self, path: str) -> Template | str:
         template = self._jinja().get_template(path)

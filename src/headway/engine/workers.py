@@ -190,6 +190,13 @@ class Workers:
             self._tasks.put(None)
         self._scribe.close()
 
+    def abandon(self) -> None:
+        """Nobody waits any more: what is still at work ends where it next gets back to Python code."""
+        from headway.engine.recipes.function import end_thread
+
+        for thread in self._threads:
+            end_thread(thread)
+
     def _hand_over(self, task: Task, *, light: bool = False) -> None:
         self._busy += 1
         self._on_light += light

@@ -31,6 +31,9 @@ COLUMNS = "path, size, mtime, ctime, inode, digest, kind, at"
 ROW = 640
 """A cache of fewer bytes for each path that is asked for is read as a whole: looking them up would take longer."""
 
+PATIENCE = 5.0
+"""So many seconds are waited for others who write to it."""
+
 UNUSABLE = (sqlite3.Error, UnicodeDecodeError)
 """What a file that is no cache any more ends in: what is wrong with it may be told in bytes that are no text."""
 
@@ -97,24 +100,21 @@ class Cache:
         named: Iterable[str],
         *,
         withdraw: bool = False,
+        gone: Iterable[tuple[str, int]] = (),
     ) -> None:
-        """Take in completions and digests of a ledger up to a position; `withdraw` those that were known before."""
+        """Take in completions and digests of a ledger up to a position; `withdraw` those that were known before, or of
+        these the ones that are `gone`."""
         with self._writing() as db:
             if db is None:
                 return
             if withdraw:
                 db.execute("DELETE FROM made WHERE plan = ?", (plan,))
+            left = [(key, plan, seq) for key, seq in gone]
+            db.executemany("DELETE FROM made WHERE key = ? AND plan = ? AND seq = ?", left)
             rows = [(key, plan, seq) for key, seq in sorted(made)]  # in the table's order: its pages are met once
             db.executemany("INSERT OR REPLACE INTO made VALUES (?,?,?)", rows)
             db.executemany("INSERT OR IGNORE INTO named VALUES (?,?)", [(digest, plan) for digest in sorted(named)])
             db.execute("INSERT OR REPLACE INTO ledgers VALUES (?,?,?)", (plan, *position))
-
-    def withdraw(self, plan: str, made: Iterable[tuple[str, int]]) -> None:
-        """These completions of a ledger are not reused any more."""
-        with self._writing() as db:
-            if db is not None:
-                rows = [(key, plan, seq) for key, seq in made]
-                db.executemany("DELETE FROM made WHERE key = ? AND plan = ? AND seq = ?", rows)
 
     def forget(self, plan: str) -> None:
         """A ledger that is gone names nothing any more."""
@@ -163,7 +163,7 @@ class Cache:
         return self._db
 
     def _connect(self, *, create: bool) -> sqlite3.Connection | None:
-        db = sqlite3.connect(self.path, timeout=5, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA synchronous=OFF")
         if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
             if not create:
@@ -186,14 +186,30 @@ class Cache:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection | None]:
+        """All that is written within, or nothing of it; None where nothing can be."""
+        db = self._begun()
+        if db is None:
+            yield None
+            return
+        try:
+            yield db
+            db.execute("COMMIT")
+        except UNUSABLE:
+            pass
+        finally:
+            if db.in_transaction:
+                with suppress(*UNUSABLE):
+                    db.execute("ROLLBACK")
+
+    def _begun(self) -> sqlite3.Connection | None:
+        """The cache, ready to be written; None if it cannot be, or if others have it: nobody waits for that twice."""
         db = self._open(create=True)
         try:
             if db is not None:
                 db.execute("BEGIN IMMEDIATE")
-            yield db
-            if db is not None:
-                db.execute("COMMIT")
         except UNUSABLE:
             with suppress(*UNUSABLE):
                 if db is not None:
-                    db.execute("ROLLBACK")
+                    db.execute("PRAGMA busy_timeout=0")
+            return None
+        return db

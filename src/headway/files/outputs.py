@@ -21,7 +21,7 @@ from headway.bulk import Known, Order
 from headway.core.paths import PROTECTED
 from headway.core.state import Output
 from headway.disk import LEFTOVER, is_running, temporary_for
-from headway.errors import BlobDamaged, BugError, StorageFailed, UsageError
+from headway.errors import BlobDamaged, BugError, StorageFailed, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
 
@@ -45,6 +45,14 @@ class Placed(msgspec.Struct):
     stood: Output | None = None
 
 
+LOOKS = 3
+"""So often somebody may be quicker; then the file system itself never says the same twice."""
+
+
+class Replaced(Exception):
+    """Something else stands at a path than a moment ago; it still does."""
+
+
 class Outputs:
     """The output paths of one project."""
 
@@ -60,6 +68,8 @@ class Outputs:
         """Blobs of other projects, by the digest of a text that is read from them."""
         self._prefix = os.path.join(root, "")
         self._sound: set[str] = set()
+        self.is_closed = False
+        """Nobody waits for what is still being made: whoever comes with it now writes into the work of others."""
 
     def capture(self, paths: Iterable[str], *, whole: bool = False) -> tuple[Output, ...]:
         """What stands at these paths, its bytes kept as blobs, unless they are too many: `whole` keeps them anyway.
@@ -204,6 +214,7 @@ class Outputs:
 
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Write a file: over an existing one by a rename, so that nobody sees half of it."""
+        self.refuse_late()
         self.look_at_parents(path)
         self._place(path, data)
         if executable:
@@ -215,8 +226,18 @@ class Outputs:
         `left`: the digest of what stood there, "" for nothing. What else does by now, somebody has written. Without
         it, whatever stands there goes.
         """
+        self.refuse_late()
         self.look_at_parents(path)
         return self._place(path, data, left)
+
+    def close(self) -> None:
+        """What is written from now on comes too late."""
+        self.is_closed = True
+
+    def refuse_late(self) -> None:
+        """Before anything is put there."""
+        if self.is_closed:
+            raise TryLater("The run is over", hint="headway run", code="run.over")
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
@@ -272,15 +293,35 @@ class Outputs:
             return self._replace(path, data, left)
 
     def _replace(self, path: str, data: bytes, left: str | None) -> Placed:
-        """Put a file in the place of whatever stands there, by a rename; nothing of it is lost."""
-        stood = self.newcomer(path, left, data)
+        """Put a file in the place of whatever stands there, by a rename; nothing of it is lost.
+
+        What somebody puts there between the look and the rename is looked at, too.
+        """
+        stood, patience, is_cleared = None, LOOKS, False
+        while True:
+            stood = self.newcomer(path, left, data) or stood
+            is_known = left is not None and patience > 0
+            try:
+                placed = _placed(path, data, self._over(path, data) if is_known else self._instead(path, data))
+            except IsADirectoryError:
+                if is_cleared:
+                    raise
+                _remove_folder(self._prefix + path)
+                is_cleared = True
+            except (Replaced, FileExistsError):
+                patience -= 1
+            else:
+                placed.stood = stood
+                return placed
+
+    def _over(self, path: str, data: bytes) -> Order:
+        """How to write bytes in the place of what was just looked at, and of nothing else."""
         try:
-            placed = _placed(path, data, self._instead(path, data))
-        except IsADirectoryError:
-            _remove_folder(self._prefix + path)
-            placed = _placed(path, data, self._instead(path, data))
-        placed.stood = stood
-        return placed
+            is_file = stat.S_ISREG(os.lstat(self._prefix + path).st_mode)
+        except FileNotFoundError:
+            return self._new(path, data)
+        seen = self.observer.entries.get(path) if is_file else None
+        return self._instead(path, data, seen.stat if seen is not None else None)
 
     def newcomer(self, path: str, left: str | None, data: bytes) -> Output | None:
         """What has come in the place of what was left there, kept as blobs before these bytes replace it; nothing where
@@ -522,6 +563,8 @@ def _was_to_be(name: str) -> str:
 def _placed(path: str, data: bytes, order: Order) -> Placed:
     """A file that was written as ordered; or what the system says against it."""
     [(error, found, marked)] = bulk.write([order])
+    if error == bulk.OTHER:
+        raise Replaced
     if error:
         raise OSError(error, os.strerror(error), order[0])
     return Placed(path, data, found, marked)

@@ -302,18 +302,23 @@ class FileLedger:
         """Give the lock back; what was staged and not written never happened. `head` follows about once a second."""
         self._staged, self._snapshot_ahead = [], None
         if self._lock.held:
-            if time.monotonic() - self._head_at >= HEAD_EVERY:
-                self._write_head()
-            self._lock.release()
+            try:
+                if time.monotonic() - self._head_at >= HEAD_EVERY:
+                    self._write_head()
+            finally:
+                self._lock.release()
 
     def close(self) -> None:
         """Leave a current `head` behind and let go of the file."""
-        with suppress(OSError):
+        try:
             due = self._fd >= 0 and self._head_end != self._acked and (self._lock.held or self._lock.acquire(wait=0))
             if due and self._same_file() and os.fstat(self._fd).st_size == self._end.offset:
                 self._write_head()
-        self._lock.release()
-        self._let_go()
+        except OSError:
+            pass  # whoever comes next looks at more of it
+        finally:
+            self._lock.release()
+            self._let_go()
 
     def rotate(self, snapshot: Snapshot, *, by: str, ts: str, plan_id: str, project_id: str) -> list[Record]:
         """Seal the file and go on in a new one that begins with a snapshot. Inside a batch, after a sync.

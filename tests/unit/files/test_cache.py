@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,21 @@ def test_a_cache_whose_own_words_are_garbled_is_as_good_as_none(cache: Cache) ->
     anew = Cache(cache.path)
     anew.index("plan", (1, "hash"), [("key", 1)], ["digest"])
     assert anew.is_named("digest")
+
+
+def test_a_cache_that_others_hold_is_as_good_as_none(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has can be read, what is to be kept is not, nobody is told; and it is waited for once."""
+    monkeypatch.setattr(cache_module, "PATIENCE", 0.1)
+    holder = sqlite3.connect(tmp_path / "cache.sqlite", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    other = Cache(str(tmp_path / "cache.sqlite"))
+    for _ in range(2):
+        other.index("plan", (1, "hash"), [("key", 1)], ["digest"])
+    assert (other.indexed(), other.stat("3.txt")) == ({}, cache.stat("3.txt"))
+    holder.execute("ROLLBACK")
+    other.index("plan", (1, "hash"), [("key", 1)], ["digest"])
+    other.index("plan", (2, "next"), [("more", 2)], [], gone=[("key", 1)])
+    assert (other.indexed(), other.keys(), other.is_named("digest")) == ({"plan": (2, "next")}, {"more"}, True)
+    holder.close()

@@ -317,7 +317,7 @@ def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job)
     try:
         value, error = ended.get(timeout=job.timeout)
     except queue.Empty:
-        _end(thread)
+        end_thread(thread)
         raise _TimeIsUp from None
     finally:
         heard.set()
@@ -326,7 +326,7 @@ def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job)
     return value
 
 
-def _end(thread: threading.Thread) -> None:
+def end_thread(thread: threading.Thread) -> None:
     """Have a thread end at its next step; while it waits for something outside of Python, it takes none."""
     import ctypes  # for those who run out of time
 
