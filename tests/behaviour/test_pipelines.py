@@ -902,6 +902,7 @@ def test_an_outline_that_names_no_proper_units_leaves_those_that_there_are(book:
         ("{{ nobody }}", "'nobody' is undefined"),
         ("{{ inputs.lint }}", "undefined"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{{ state.items }}", "it shows items, which is no value"),
         ("{% include 'prompts/none.md' %}", "does not exist"),
         ("{% include '/etc/passwd' %}", "/etc/passwd"),
         ("{% for n in range(9999999) %}{{ n }}{% endfor %}", "Range too big"),
@@ -913,6 +914,33 @@ def test_a_template_that_is_wrong_fails_its_artifact_with_the_reason(book: Book,
     ran = book.go()
     assert problem in ran["failed"]["s1/write"]
     assert "s1/write" not in book.calls()
+
+
+@pytest.mark.parametrize(
+    ("units", "problem"),
+    [("items: 'nobody[*].id', max: 50", "leads nowhere"), ("items: 'scenes[*].id', max: 1", "max says 1")],
+)
+def test_units_that_do_not_fit_what_the_plan_says_now_are_a_failure_although_all_was_made(
+    book: Book, units: str, problem: str
+) -> None:
+    """The outline is what it was; how units are found in it is not. What fits again makes nothing anew."""
+    book.go()
+    book.edit("items: 'scenes[*].id', max: 50", units)
+    for _ in range(2):
+        ran = book.go()
+        assert (ran["status"], list(ran["failed"])) == ("failed", ["scene:*"])
+        assert problem in ran["failed"]["scene:*"]
+    book.edit(units, "items: 'scenes[*].id', max: 60")
+    ran = book.go()
+    assert (ran["status"], ran["made"], ran["failed"]) == ("completed", [], {})
+
+
+def test_a_key_of_json_is_meant_whatever_python_calls_so(book: Book) -> None:
+    """Of the state as of an item; what Python has under a name can still be called where no key has it."""
+    (book.root / "state.json").write_text('{"applied": [], "words": 0, "items": "seven", "pop": {"keys": 2}}')
+    book.prompt("write", "{{ state.items }} {{ state.pop.keys }} {{ state.pop.items()|list }}")
+    book.go("s1/write")
+    assert book.do("show", "s1/write", "--prompt").out.endswith("seven 2 [('keys', 2)]\n")
 
 
 def test_an_included_template_belongs_to_the_prompt(book: Book) -> None:

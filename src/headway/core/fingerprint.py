@@ -186,8 +186,8 @@ def recipe_digest(
     """How it is made: command or function, its code, its arguments, and the variables that it uses.
 
     Which variables a function reads cannot be told, only whether it reads any: then all of them count. `names_itself`:
-    what a command is for, also which unit and round, its environment tells it; what was made before that counted lacks
-    it. `prompted`: the variables that its templates read.
+    what a command is for, also which unit and round, its environment tells it, and which units there may be the plan
+    says; what was made before that counted lacks it. `prompted`: the variables that its templates read.
     """
     named: tuple[str, ...] = ()
     values: dict[str, Any] = {}
@@ -200,6 +200,8 @@ def recipe_digest(
         values = command_values(spec, settings)
     else:
         how = "gathers" if spec.gathers else "hand"
+        units = settings.pipeline(spec.pipeline) if spec.gathers == "units" and names_itself else None
+        values = {"items": units.units.items, "max": units.units.max} if units is not None else {}
     if spec.item is not None:
         values = {"values": values, "item": spec.item}
     if prompted:

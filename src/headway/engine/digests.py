@@ -146,9 +146,10 @@ class Digests:
         return replace(done, fp=replace(done.fp, recipe=now.recipe))
 
     def told_formerly(self, spec: ArtifactSpec, since: str = "") -> list[str]:
-        """A recipe as it was told before: of a command, when it did not count what the command is for; of a function,
-        when names of its own counted as those of its module, and when a plan's own file that Headway ran had a name of
-        its own; and of either, when variables that its templates read did not count.
+        """A recipe as it was told before: of a command, when it did not count what the command is for; of units, when
+        it did not count how they are found; of a function, when names of its own counted as those of its module, and
+        when a plan's own file that Headway ran had a name of its own; and of either, when variables that its templates
+        read did not count.
         """
         settings, env = self._judge.state.settings, self._env(spec)
         prompted = self._prompted(spec)
@@ -157,6 +158,8 @@ class Digests:
             return [
                 recipe_digest(spec, settings, code="", env=env, names_itself=own, prompted=shown) for own, shown in ways
             ]
+        if spec.gathers == "units":
+            return [recipe_digest(spec, settings, code="", env=env, names_itself=False)]
         if not spec.make or spec.id in self._judge.problems:
             return []
         function = function_of(self._judge.functions, spec) if self._judge.functions else None

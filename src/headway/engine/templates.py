@@ -314,10 +314,22 @@ class Templates:
             def getattr(self, obj: Any, attribute: str) -> Any:
                 if isinstance(obj, Part) and obj.has(attribute):
                     return obj[attribute]
+                if isinstance(obj, dict) and attribute in obj:  # a key of JSON may be called `items`
+                    return obj[attribute]
                 return super().getattr(obj, attribute)
 
+        def shown(value: Any) -> Any:
+            if callable(value) and not isinstance(value, StrictUndefined):
+                name = getattr(value, "__name__", "it")
+                raise Misread(f"it shows {name}, which is no value (there is no key of that name)")
+            return value
+
         environment = Environment(
-            undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, loader=FunctionLoader(load)
+            undefined=StrictUndefined,
+            autoescape=False,
+            keep_trailing_newline=True,
+            loader=FunctionLoader(load),
+            finalize=shown,
         )
         environment.filters["fromjson"] = _from_json
         environment.tests["string"] = lambda value: isinstance(value, (str, UserString))

@@ -138,7 +138,7 @@ def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say("  Only the program or session that defines its function makes it. Next: run its plan there")
     elif found["rerun_from"]:
         anew = f"headway run --rerun-from {as_word(found['rerun_from'])}{where}"
-        screen.say(f"  It follows from what it gathers, and the same would come of it again. Next: {anew}")
+        screen.say(f"  It follows from others as they are: change the plan, or make them anew. Next: {anew}")
     elif not found["cost"]:
         next_ = leads_there or f"headway run{where}"
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: {next_}")
