@@ -7,7 +7,7 @@ differently, is a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -54,7 +54,7 @@ def merge(base: PlanSpec, new: PlanSpec, state: State, *, take: str = "") -> Mer
             for field, has in msgspec.structs.asdict(state.settings).items()
             if field != "vars"
         },
-        vars=_settle_variables(base.settings.vars, new.settings.vars, state.settings.vars, settle),
+        vars=_settle_variables(base.settings.vars, new.settings.vars, state.settings.vars, take),
     )
     profile = settle("profile", _lockless(base.profile), _lockless(new.profile), _lockless(state.profile))
     if _is_locked(new.profile) and not _is_locked(base.profile) and profile is not None:
@@ -81,14 +81,17 @@ def merge(base: PlanSpec, new: PlanSpec, state: State, *, take: str = "") -> Mer
 
 
 def _settle_variables(
-    was: Mapping[str, Any], wants: Mapping[str, Any], has: Mapping[str, Any], settle: Callable[..., Any]
+    was: Mapping[str, Any], wants: Mapping[str, Any], has: Mapping[str, Any], take: str
 ) -> dict[str, Any]:
-    """Each variable for itself: one that was set is no reason not to change another."""
+    """Each variable for itself: what somebody set holds until the file says something else, unless the ledger is to be
+    taken.
+    """
     found = {}
     for name in {**has, **wants}:
-        there, said = has.get(name, _NONE), wants.get(name, _NONE)
-        told = f"vars.{name} (file: {said}, ledger: {there})"
-        if (end := settle(told, was.get(name, _NONE), said, there)) is not _NONE:
+        before, there, said = was.get(name, _NONE), has.get(name, _NONE), wants.get(name, _NONE)
+        is_set = before != there
+        end = there if said == before or (is_set and take == "ledger") else said
+        if end is not _NONE:
             found[name] = end
     return found
 

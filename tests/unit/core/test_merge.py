@@ -133,6 +133,16 @@ def test_a_variable_that_was_set_is_in_no_others_way() -> None:
     assert now(life).settings.vars == {"n": 8, "m": 2, "new": 1}
 
 
+@pytest.mark.parametrize(("who", "value"), [("", 9), ("file", 9), ("ledger", 8)])
+def test_a_variable_that_was_set_stays_so_until_the_file_changes_it(who: str, value: int) -> None:
+    """As whoever sets it is told; nobody is asked, unless the ledger is to be taken."""
+    base = plan(spec("a"), vars={"n": 7})
+    life = born(base)
+    life.do(cmd.ChangePlan(settings=Settings(vars={"n": 8})))
+    take(life, base, plan(spec("a"), vars={"n": 9}), who)
+    assert now(life).settings.vars == {"n": value}
+
+
 @pytest.mark.parametrize(
     ("ledger", "new", "conflict"),
     [
@@ -142,11 +152,6 @@ def test_a_variable_that_was_set_is_in_no_others_way() -> None:
         (cmd.ChangePlan(add=(spec("x", "l"),)), plan(spec("a"), spec("b"), spec("c"), spec("x", "f")), "x"),
         (cmd.ChangePlan(goal="l"), plan(spec("a"), spec("b"), spec("c"), goal="f"), "goal"),
         (cmd.ChangePlan(settings=Settings(jobs=2)), plan(spec("a"), spec("b"), spec("c"), jobs=3), "jobs"),
-        (
-            cmd.ChangePlan(settings=Settings(vars={"n": 8})),
-            plan(spec("a"), spec("b"), spec("c"), vars={"n": 9}),
-            "vars.n (file: 9, ledger: 8)",
-        ),
     ],
     ids=[
         "changed on both sides",
@@ -155,7 +160,6 @@ def test_a_variable_that_was_set_is_in_no_others_way() -> None:
         "added on both",
         "goal",
         "setting",
-        "variable",
     ],
 )
 def test_what_both_sides_changed_is_a_conflict(ledger: cmd.ChangePlan, new: PlanSpec, conflict: str) -> None:
