@@ -81,6 +81,9 @@ def _check_units(pipeline: Pipeline, artifacts: Collection[str], where: str) -> 
 
 def _check_overrides(pipeline: Pipeline, where: str) -> Iterator[Problem]:
     names, units = [phase.id for phase in pipeline.phases], pipeline.units.names
+    if pipeline.templates and not (pipeline.overrides or any(phase.templates for phase in pipeline.phases)):
+        message = f"{where} has templates, and none of its phases has any to go with them"
+        yield _problem("plan.templates", pipeline, None, message, "templates", "give a phase templates: {phase: FILE}")
     for unit, by_phase in pipeline.overrides.items():
         if units and unit != "*" and unit not in units:
             hint = Nearest(units).hint(unit)

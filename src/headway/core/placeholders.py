@@ -237,7 +237,9 @@ def _not_required(text: str, key: str, offer: Offer) -> Fault:
     if near := Nearest(offer.inputs).of(key):
         return Fault(text, f"{text} is used, but {key} is not required", f"did you mean {{inputs.{near}}}?")
     key_of = "inputs" if offer.phase else "requires"
-    return Fault(text, f"{text} is used, but {key} is not required", f"add {key} to {key_of}")
+    hint = f"add the artifact {key} to {key_of}; the path of an output is written as it is: {key}"
+    hint = hint if "/" in key and "." in key else f"add {key} to {key_of}"
+    return Fault(text, f"{text} is used, but {key} is not required", hint)
 
 
 _OWN_HINT = {

@@ -259,6 +259,17 @@ def test_an_override_of_a_template_that_is_nearly_there_is_a_slip_and_any_other_
     ]
 
 
+def test_templates_of_a_pipeline_that_no_phase_takes_are_a_slip() -> None:
+    """Every prompt would be empty, without a word."""
+    common = {"templates": {"system": "s.md"}}
+    message = "pipeline p has templates, and none of its phases has any to go with them"
+    assert said(settings=pipeline(Phase(id="w", run="true"), **common)) == [
+        f"{message} (give a phase templates: {{phase: FILE}})"
+    ]
+    assert said(settings=pipeline(Phase(id="w", run="true", templates={"phase": "w.md"}), **common)) == []
+    assert said(settings=pipeline(Phase(id="w", run="true"), overrides={"a": {"w": {"phase": "x.md"}}}, **common)) == []
+
+
 def test_units_cannot_produce_one_path() -> None:
     """Unless they take turns: in their order, or where a state is handed on, whichever file it is.
 

@@ -144,6 +144,7 @@ def test_a_placeholder_without_a_value_is_a_fault(command: str, message: str) ->
         ("{inputs.alfa}", "alfa is not required", "did you mean {inputs.alpha}?"),
         ("{inputs.alpha.1}", "{inputs.alpha} is the first output of alpha", "write the path of another one"),
         ("{inputs.other}", "other is not required", "add other to requires"),
+        ("{inputs[out/b.json]}", "out/b.json is not required", "path of an output is written as it is: out/b.json"),
     ],
 )
 def test_an_input_that_is_none_says_what_to_write(command: str, message: str, hint: str) -> None:
