@@ -78,6 +78,40 @@ def test_what_only_comes_after_a_failure_is_blocked_by_it_as_well(
     assert last(shop.run(capsys, "why", "b/write").out) == f"  Next: headway why a/write --project {shop.root}"
 
 
+def test_what_was_never_made_says_that_it_waits_for_an_edit_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run would only ask about that, however far before it is."""
+    chain = "".join(
+        f'  {name}: {{produces: {name}.txt, requires: [{before}], run: "echo {name} > {{output}}"}}\n'
+        for name, before in (("a", ""), ("b", "a"), ("c", "b"))
+    )
+    shop = project(tmp_path, f"id: p\ngoal: g\nartifacts:\n{chain}")
+    shop.run(capsys, "run", "a")
+    (shop.root / "a.txt").write_text("mine")
+    told = shop.run(capsys, "why", "c").out
+    assert "\n  waits for a: a.txt was edited\n" in told
+    assert last(told) == f"  Next: headway why a --project {shop.root}"
+    assert shop.run(capsys, "why", "c", "--json").json["held_by"] == {"a": "a.txt was edited"}
+
+
+def test_where_many_began_alike_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However many units there are behind what gathers them."""
+    pytest.importorskip("jinja2")
+    shop = project(
+        tmp_path,
+        "id: p\ngoal: g\nartifacts:\n  all: {produces: all.txt, requires: ['doc:*/say'], run: 'echo all > {output}'}\n"
+        "pipelines:\n  doc:\n    units: [" + ", ".join(f"u{n:02}" for n in range(40)) + "]\n    phases:\n"
+        "      say: {run: 'cat {prompt} > {outputs.o}', templates: say.md, outputs: {o: 'out/{unit}.txt'}}\n",
+    )
+    (shop.root / "say.md").write_text("say {{ unit }}")
+    assert shop.run(capsys, "run").code == 0
+    (shop.root / "say.md").write_text("tell {{ unit }}")
+    began = [line for line in shop.run(capsys, "why", "all").out.splitlines() if "began with" in line]
+    assert len(began) == 1
+    assert began[0].startswith("  began with u00/say, u01/say, u02/say, u03/say, u04/say and 35 more: prompt")
+
+
 def test_why_of_something_that_asked_to_wait_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also when something else failed, so that the run did not just pause."""
     asks = 'artifacts:\n  model: {run: "echo quota is used up >&2; exit 75"}\n'

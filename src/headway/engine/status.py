@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.core.approval import is_open
-from headway.core.freshness import RESTORABLE, ROOTLESS, Reason, root_causes
+from headway.core.freshness import EDITS, RESTORABLE, ROOTLESS, Reason, root_causes
 from headway.core.gates import missing
 from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
@@ -277,6 +277,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
         "blocked_by": blocked_by,
+        "held_by": _held_by(judged, artifact_id) if not reason.fresh else {},
         "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
         "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
@@ -334,16 +335,28 @@ def _rerun_from(state: State, artifact_id: str) -> str | None:
 
 def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
     """What failed before it, and how: whatever it needs, directly or not."""
+    failed = judged.execution.state.failed
+    before = _in_its_way(judged, artifact_id) if failed else ()
+    return {a: failed[a].error for a in judged.judge.graph.artifacts if a in failed and a in before}
+
+
+def _held_by(judged: Judged, artifact_id: str) -> dict[str, str]:
+    """What somebody edited before it, and what of that: a run would ask about it, and make nothing behind it."""
+    edited = [a for a, reason in judged.reasons.items() if reason.code in EDITS]
+    before = _in_its_way(judged, artifact_id) if edited else ()
+    return {a: judged.reasons[a].text for a in edited if a in before}
+
+
+def _in_its_way(judged: Judged, artifact_id: str) -> set[str]:
+    """What it needs, directly or not, that failed or is stale."""
     failed, artifacts = judged.execution.state.failed, judged.judge.graph.artifacts
-    if not failed:
-        return {}
     found, stack = {artifact_id}, [artifact_id]
     while stack:
         needs = (r for r in _needs(judged, stack.pop()) if r in artifacts and r not in found)
         more = [r for r in needs if r in failed or not judged.reasons[r].fresh]
         found.update(more)
         stack += more
-    return {a: failed[a].error for a in artifacts if a in failed and a in found and a != artifact_id}
+    return found - {artifact_id}
 
 
 def _elsewhere(judged: Judged, artifact_id: str) -> dict[str, dict[str, str]]:

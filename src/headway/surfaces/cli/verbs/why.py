@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from headway.core.freshness import EDITS
 from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.projections.story import moment
@@ -106,10 +105,16 @@ def _say_causes(found: Mapping[str, Any], screen: Screen) -> None:
             screen.say(f"  verify: {found['error']['verify']}")
         for line in found["error"]["output"].splitlines():
             screen.say(f"  | {line}")
+    began: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for root in found["root_causes"]:
         if root["artifact"] != artifact_id:
-            screen.say(f"  began with {root['artifact']}: {root['text']}")
-            _say_values(root, screen)
+            began.setdefault((root["text"], root.get("was", ""), root.get("now", "")), []).append(root)
+    for (text, *_), roots in began.items():
+        screen.say(f"  began with {_few([root['artifact'] for root in roots])}: {text}")
+        _say_values(roots[0], screen)
+    for name, text in found["held_by"].items():
+        if name not in {root["artifact"] for root in found["root_causes"]}:
+            screen.say(f"  waits for {name}: {text}")
     if found["cascade"]:
         screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
@@ -123,9 +128,8 @@ def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     leads_there = f"headway why {as_word(blocker)}{where}" if blocker else ""
     if not blocker and found["left_alone"]:
         leads_there = f"headway run{where}"
-    edited = [r["artifact"] for r in found["root_causes"] if r["code"] in EDITS and r["artifact"] != artifact_id]
-    if edited and not leads_there:  # which a run would only ask about
-        leads_there = f"headway why {as_word(edited[0])}{where}"
+    if found["held_by"] and not leads_there:  # which a run would only ask about
+        leads_there = f"headway why {as_word(next(iter(found['held_by'])))}{where}"
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
     elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
