@@ -148,6 +148,24 @@ def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     assert soon(lambda: not processes(mark))
 
 
+def test_without_a_terminal_it_says_that_it_waits_for_a_function(tmp_path: Path) -> None:
+    """A log that says nothing looks as if it had not heard; what the function made counts."""
+    (tmp_path / "tasks.py").write_text(
+        "import os, time\n\n\ndef slow():\n    open('began', 'w').close()\n"
+        "    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return 'slow'\n"
+    )
+    (tmp_path / "headway.yaml").write_text("id: p\ngoal: g\nartifacts:\n  a: {produces: a.txt, make: 'tasks:slow'}\n")
+    process = start(tmp_path)
+    assert soon((tmp_path / "began").exists)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "Stopping; what runs in Python is waited for. Once more does not wait.\n"
+    (tmp_path / "go").touch()
+    code, out, _ = finish(process)
+    assert (code, (tmp_path / "a.txt").read_text()) == (130, "slow")
+    assert "Interrupted; nothing is lost. Next: headway run" in out
+
+
 def test_ctrl_c_says_so_before_everything_is_there_that_says_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,11 +13,12 @@ import os
 import shlex
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from headway.calm import still
 from headway.engine.result import Options
+from headway.surfaces.cli.lines import Lines
 from headway.surfaces.cli.meant import is_python, work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, at_least, project_of, root_of, same_plan
 from headway.surfaces.cli.screen import Screen
@@ -129,6 +130,7 @@ def run(args: Any, screen: Screen) -> int:
         _analyse(work, meant, args, screen)
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
+    asked.aloud = isinstance(watch, Lines)  # a view shows it
     with asked, watch as reporter:
         result = work.run(
             meant.plan_id,
@@ -297,6 +299,8 @@ class _Signals:
     """Ctrl-C and SIGTERM ask the run to stop; a second one does not ask."""
 
     def __init__(self) -> None:
+        self.aloud = False
+        """Whether to say at once that it was heard: a function that is at work is waited for, however long."""
         self._why = ""
         self._patient = True
         self._before: dict[int, Any] = {}
@@ -330,3 +334,6 @@ class _Signals:
         if self._why or not self._patient:
             raise KeyboardInterrupt
         self._why = why
+        if self.aloud:
+            with suppress(OSError):  # past the streams, in which the signal may have struck
+                os.write(2, b"Stopping; what runs in Python is waited for. Once more does not wait.\n")
