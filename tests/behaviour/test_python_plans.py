@@ -932,15 +932,14 @@ def test_who_wins_between_program_and_ledger_is_an_option_of_run(in_a_folder: Pa
     """And the conflict names it."""
 
     def greeting(who: str) -> Plan:
-        plan = Plan("Greet", id="greet", vars={"who": who})
-        plan.add("hello", make=lambda ctx: ctx.vars["who"], produces="o.txt")
+        plan = Plan("Greet", id="greet")
+        plan.add("hello", make=lambda ctx: ctx.contract, contract=who, produces="o.txt")
         return plan
 
     greeting("a").run()
     project = Project(str(in_a_folder))
-    state = project.show("greet").state
-    settings = msgspec.structs.replace(state.settings, vars={"who": "b"})
-    project.change("greet", ChangePlan(settings=settings, reason="--set"))
+    spec = project.show("greet").state.artifacts["hello"]
+    project.change("greet", ChangePlan(update=(msgspec.structs.replace(spec, contract="b"),), reason="better"))
     with pytest.raises(PlanConflict, match="changed the same thing") as conflict:
         greeting("c").run()
     assert 'take="file"' in conflict.value.hint
