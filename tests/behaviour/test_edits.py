@@ -14,9 +14,10 @@ from headway import bulk
 from headway.bulk import Answer, Order
 from headway.core.events import ArtifactFailed, EditPreserved, OutputAccepted
 from headway.doctor import Doctor
+from headway.engine import workers
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
-from headway.errors import HeadwayError, NotFound, UsageError
+from headway.errors import HeadwayError, NotFound, TryLater, UsageError
 from headway.files import observe
 from headway.files.observe import Observer
 from headway.files.outputs import Outputs
@@ -92,25 +93,44 @@ def test_what_somebody_writes_while_a_file_is_made_for_its_place_is_kept(made: B
     assert (made.out("b"), preserved(made)) == ("new", [b"mine"])
 
 
-@pytest.mark.parametrize("away", [False, True], ids=["replaced", "removed and written anew"])
+@pytest.mark.parametrize("light", [True, False], ids=["light", "not light"])
+@pytest.mark.parametrize(
+    ("away", "edit"),
+    [(False, "mine"), (True, "mine"), (False, ""), (True, "")],
+    ids=["replaced", "removed and written anew", "removed", "removed twice"],
+)
 def test_what_somebody_writes_between_the_last_look_and_the_rename_is_kept(
-    made: Bench, monkeypatch: pytest.MonkeyPatch, away: bool
+    made: Bench, monkeypatch: pytest.MonkeyPatch, away: bool, edit: str, light: bool
 ) -> None:
-    """However long a slow disk takes for the file that is to take its place."""
-    write, edits = bulk.write, ["mine"]
+    """However long a slow disk takes for the file that is to take its place; and what is gone is in nobody's way."""
+    write, edits = bulk.write, [edit]
 
     def slowly(orders: list[Order]) -> list[Answer]:
         if edits and any(order[0].endswith("out/b.txt") for order in orders):
-            made.write("aside.txt", edits.pop())
-            os.replace("aside.txt", "out/b.txt")
+            if text := edits.pop():
+                made.write("aside.txt", text)
+                os.replace("aside.txt", "out/b.txt")
+            elif os.path.exists("out/b.txt"):
+                os.remove("out/b.txt")
         return write(orders)
 
     monkeypatch.chdir(made.root)
+    monkeypatch.setattr(workers, "LIGHT_MS", 10_000 if light else -1)
     made.change("b", version="2")
     made.makes("b", after(lambda: os.remove("out/b.txt") if away else None, "new"))
     monkeypatch.setattr(bulk, "write", slowly)
     made.run()
-    assert (made.out("b"), preserved(made)) == ("new", [b"mine"])
+    assert (made.out("b"), preserved(made)) == ("new", [b"mine"] if edit else [])
+
+
+def test_what_comes_after_a_run_is_over_is_not_written(tmp_path: Path, made: Bench) -> None:
+    """Whoever brings it is told."""
+    outputs = made.session.judge("plan").judge.outputs
+    outputs.close()
+    for write in (outputs.place, outputs.write):
+        with pytest.raises(TryLater, match="The run is over"):
+            write("out/b.txt", b"late")
+    assert made.out("b") == "b(a())"
 
 
 @pytest.mark.parametrize("meanwhile", ["b(a())", "new"])

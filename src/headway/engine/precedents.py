@@ -127,7 +127,9 @@ class Precedents:
         """By plan: the hash of the newest event of its ledger that was taken in."""
         self._read: dict[str, _Window] = {}
         """By plan: the events of its ledger that were looked up last."""
-        self._resets: dict[str, list[tuple[int, frozenset[str]]]] = {}
+        self._kept: dict[str, tuple[int, str] | None] = {}
+        """By plan: how far the cache knows its ledger, if all could be kept so far."""
+        self._resets: dict[str, set[tuple[int, frozenset[str]]]] = {}
         """By plan: what was withdrawn since its ledger was last indexed, as which event; of whom, or all of it."""
         self._heard: dict[str, _Gained] = {}
         self._lock = threading.RLock()
@@ -230,10 +232,10 @@ class Precedents:
                     continue
             self._any = self._cache.any_made()
 
-    def _index(self, plan: str, known: tuple[int, str] | None) -> None:
+    def _index(self, plan: str, known: tuple[int, str] | None, *, anew: bool = False) -> None:
         """Read what a ledger has gained since it was last read; all of it if it is another than it was."""
         self._ends[plan] = known[1] if known is not None else START
-        self._resets.pop(plan, None)
+        self._kept[plan] = known
         if known is not None and self._store.ends_with(plan, known[1]):
             return  # most have gained nothing: a short look each, however many there are
         records = self._store.folder(plan).history(known[0] if known is not None else 1, about=TELLING)
@@ -246,14 +248,14 @@ class Precedents:
         for record in records:
             if isinstance(record.event, ev.PlanReset):
                 gone.update(record.event.ids)
-                self._resets.setdefault(plan, []).append((record.seq, frozenset(record.event.ids)))
+                self._resets.setdefault(plan, set()).add((record.seq, frozenset(record.event.ids)))
             gained.take(plan, record)
         if known is not None and gone and self._writable:  # which of those that are known were theirs, the ledger says
             if len(gone) > FEW:
                 self._index_anew(plan)
                 return
             withdrawn = self._made_as(plan, known[0], gone)
-        for key, seq in self._keep(plan, gained, withdrawn):
+        for key, seq in self._keep(plan, gained, withdrawn, anew=anew):
             self._made.setdefault(key, []).append((seq, plan))
 
     def _made_as(self, plan: str, last: int, ids: Collection[str]) -> list[tuple[str, int]]:
@@ -262,22 +264,30 @@ class Precedents:
         made = (done for record in named for done in _completions(plan, record) if done.id in ids)
         return [(precedent_key(done.fp), done.seq) for done in made]
 
-    def _keep(self, plan: str, gained: _Gained, gone: Collection[tuple[str, int]] = ()) -> list[tuple[str, int]]:
+    def _keep(
+        self, plan: str, gained: _Gained, gone: Collection[tuple[str, int]] = (), *, anew: bool = False
+    ) -> list[tuple[str, int]]:
         """Keep what was gained for those who come after, and that some is `gone`; the keys of what was made, each with
-        its event."""
+        its event. `anew`: of this ledger, whatever was kept before is another's."""
         if gained.last is None:
+            if anew and self._writable:
+                self._cache.forget(plan)
             return []
         made = [(precedent_key(fp), seq) for fp, seq, _ in gained.made]
         self._ends[plan] = gained.last.hash
         if self._writable:
-            self._cache.index(plan, gained.last.position, made, gained.named, withdraw=gained.withdraw, gone=gone)
+            since, last = self._kept.get(plan), (gained.last.seq, gained.last.hash)
+            self._cache.index(plan, since, last, made, gained.named, anew=anew, withdraw=gained.withdraw, gone=gone)
+            self._kept[plan] = last
         self._named |= gained.named
         return made
 
     def _index_anew(self, plan: str) -> None:
-        if self._writable:
-            self._cache.forget(plan)
-        self._index(plan, None)
+        self._made = {
+            key: left for key, found in self._made.items() if (left := [one for one in found if one[1] != plan])
+        }
+        self._resets.pop(plan, None)
+        self._index(plan, None, anew=True)
 
 
 def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:

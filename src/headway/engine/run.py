@@ -620,14 +620,16 @@ class Run:
     def _tear_down(self) -> None:
         """Something that is no artifact's fault: leave as little open as possible, and let it be known."""
         self._halt.now("interrupted")
-        with suppress(HeadwayError):
-            self._recall()
-            deadline = time.monotonic() + DRAIN
-            while self._running and time.monotonic() < deadline:
-                self._take(self._outcomes())
-        if self._running:
-            self._judge.outputs.close()
-            self._workers.abandon()
+        try:
+            with suppress(HeadwayError):
+                self._recall()
+                deadline = time.monotonic() + DRAIN
+                while self._running and time.monotonic() < deadline:
+                    self._take(self._outcomes())
+        finally:  # also where somebody does not want to wait even for that
+            if self._workers.busy:
+                self._judge.outputs.close()
+                self._workers.abandon()
         self.result.paused = Pause("interrupted")
         with suppress(HeadwayError):
             self._close()

@@ -53,6 +53,7 @@ class Cache:
         self.path = path
         self._db: sqlite3.Connection | None = None
         self._broken = False
+        self._was_held = False
 
     def stats(self, paths: Collection[str] | None = None) -> dict[str, Entry]:
         """The stat cache: what it has of these paths, and perhaps others: where they are most of it, all is read."""
@@ -95,18 +96,25 @@ class Cache:
     def index(
         self,
         plan: str,
+        since: tuple[int, str] | None,
         position: tuple[int, str],
         made: Iterable[tuple[str, int]],
         named: Iterable[str],
         *,
+        anew: bool = False,
         withdraw: bool = False,
         gone: Iterable[tuple[str, int]] = (),
     ) -> None:
-        """Take in completions and digests of a ledger up to a position; `withdraw` those that were known before, or of
-        these the ones that are `gone`."""
+        """Take in completions and digests of a ledger from one position up to another, if it is known up to there;
+        `withdraw` those that were known before, or of these the ones that are `gone`; `anew`: nothing was known.
+        """
         with self._writing() as db:
             if db is None:
                 return
+            if anew:
+                self._forget(db, plan)
+            elif db.execute("SELECT seq, hash FROM ledgers WHERE plan = ?", (plan,)).fetchone() != since:
+                return  # something before it could not be kept, or somebody else was here
             if withdraw:
                 db.execute("DELETE FROM made WHERE plan = ?", (plan,))
             left = [(key, plan, seq) for key, seq in gone]
@@ -120,8 +128,12 @@ class Cache:
         """A ledger that is gone names nothing any more."""
         with self._writing() as db:
             if db is not None:
-                for table in ("made", "named", "ledgers"):
-                    db.execute(f"DELETE FROM {table} WHERE plan = ?", (plan,))
+                self._forget(db, plan)
+
+    @staticmethod
+    def _forget(db: sqlite3.Connection, plan: str) -> None:
+        for table in ("made", "named", "ledgers"):
+            db.execute(f"DELETE FROM {table} WHERE plan = ?", (plan,))
 
     def made(self, key: str) -> list[Made]:
         """Earlier completions with this key, newest first."""
@@ -187,29 +199,29 @@ class Cache:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection | None]:
         """All that is written within, or nothing of it; None where nothing can be."""
-        db = self._begun()
-        if db is None:
-            yield None
-            return
+        db = self._open(create=True)
         try:
-            yield db
-            db.execute("COMMIT")
+            has_begun = db is not None and self._begin(db)
+            yield db if has_begun else None
+            if db is not None and has_begun:
+                db.execute("COMMIT")
         except UNUSABLE:
             pass
         finally:
-            if db.in_transaction:
+            if db is not None and db.in_transaction:
                 with suppress(*UNUSABLE):
                     db.execute("ROLLBACK")
 
-    def _begun(self) -> sqlite3.Connection | None:
-        """The cache, ready to be written; None if it cannot be, or if others have it: nobody waits for that twice."""
-        db = self._open(create=True)
+    def _begin(self, db: sqlite3.Connection) -> bool:
+        """Begin to write, unless it cannot be or others have it: nobody waits for that twice."""
         try:
-            if db is not None:
-                db.execute("BEGIN IMMEDIATE")
+            if self._was_held:
+                db.execute("PRAGMA busy_timeout=0")
+            db.execute("BEGIN IMMEDIATE")
         except UNUSABLE:
+            self._was_held = True
+            return False
+        finally:
             with suppress(*UNUSABLE):
-                if db is not None:
-                    db.execute("PRAGMA busy_timeout=0")
-            return None
-        return db
+                db.execute(f"PRAGMA busy_timeout={round(PATIENCE * 1000)}")
+        return True

@@ -310,6 +310,11 @@ class Outputs:
                 is_cleared = True
             except (Replaced, FileExistsError):
                 patience -= 1
+            except FileNotFoundError:  # it is gone, or its folder is
+                if not patience:
+                    raise
+                patience -= 1
+                self.look_at_parents(path)
             else:
                 placed.stood = stood
                 return placed

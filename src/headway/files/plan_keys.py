@@ -212,7 +212,9 @@ PIPELINE_KEYS: Table = {
     "phases": Key("phases", "What happens to each unit, in order.", keys=PHASE_KEYS),
 }
 SETTINGS_KEYS: Table = {
-    "vars": Key("mapping", "Values for {vars.x} in commands; --set x=…, read as here, replaces one for good."),
+    "vars": Key(
+        "mapping", "Values for {vars.x} in commands; --set x=…, read as here, replaces one until the file changes it."
+    ),
     "env": _ENV,
     "jobs": Key("integer", "How many artifacts are made at the same time unless -j says otherwise."),
     "retry": _RETRY,

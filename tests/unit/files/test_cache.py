@@ -63,7 +63,7 @@ def test_a_cache_whose_own_words_are_garbled_is_as_good_as_none(cache: Cache) ->
     garbled = Cache(cache.path)
     assert (garbled.stats(), garbled.stat("3.txt"), garbled.made("key"), garbled.keys()) == ({}, None, [], set())
     anew = Cache(cache.path)
-    anew.index("plan", (1, "hash"), [("key", 1)], ["digest"])
+    anew.index("plan", None, (1, "hash"), [("key", 1)], ["digest"])
     assert anew.is_named("digest")
 
 
@@ -76,10 +76,11 @@ def test_a_cache_that_others_hold_is_as_good_as_none(
     holder.execute("BEGIN IMMEDIATE")
     other = Cache(str(tmp_path / "cache.sqlite"))
     for _ in range(2):
-        other.index("plan", (1, "hash"), [("key", 1)], ["digest"])
+        other.index("plan", None, (1, "hash"), [("key", 1)], ["digest"])
     assert (other.indexed(), other.stat("3.txt")) == ({}, cache.stat("3.txt"))
     holder.execute("ROLLBACK")
-    other.index("plan", (1, "hash"), [("key", 1)], ["digest"])
-    other.index("plan", (2, "next"), [("more", 2)], [], gone=[("key", 1)])
+    other.index("plan", None, (1, "hash"), [("key", 1)], ["digest"])
+    other.index("plan", (7, "else"), (9, "late"), [("late", 9)], [])  # what comes between was not kept
+    other.index("plan", (1, "hash"), (2, "next"), [("more", 2)], [], gone=[("key", 1)])
     assert (other.indexed(), other.keys(), other.is_named("digest")) == ({"plan": (2, "next")}, {"more"}, True)
     holder.close()

@@ -123,8 +123,12 @@ def _run_shell(job: Job, words: list[str], *, collect: bool) -> Attempt:
         return Attempt(False, "command_failed", f"The command could not be started: {why}")
     job.around.began(job, process.pid)
     out, err = Kept(LONGEST_TEXT if collect else KEPT_OUTPUT), Kept()
-    ended = _read(process, job, out, err)
-    code = _end_group(process, gently=bool(ended))
+    try:
+        ended = _read(process, job, out, err)
+        code = _end_group(process, gently=bool(ended))
+    except BaseException:  # nobody waits for it any more
+        _end_group(process, gently=False)
+        raise
     said = Attempt(True, stdout=out.bytes(), stderr=err.bytes())
     if ended == "timeout":
         return replace(said, ok=False, code="timeout", error=f"No end after {job.timeout:g} s")

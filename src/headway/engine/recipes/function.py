@@ -9,6 +9,7 @@ import os
 import queue
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 LONGEST_ERROR = 2000
+SLICE = 0.2
+"""So many seconds are waited at a time."""
 CALLED = " (a function is called with ctx, if it names it, and its args: ctx.inputs has what it requires)"
 TEXT = (str, bytes)
 """What most functions return, and what needs no further questions."""
@@ -315,15 +318,30 @@ def _call_in_time(function: Callable[..., Any], given: dict[str, Any], job: Job)
     thread = threading.Thread(target=run, args=(call,), name=f"headway-{job.spec.id}", daemon=True)
     thread.start()
     try:
-        value, error = ended.get(timeout=job.timeout)
+        value, error = _in_time(ended, job.timeout or 0.0)
     except queue.Empty:
         end_thread(thread)
         raise _TimeIsUp from None
+    except BaseException:  # nobody waits for it any more
+        end_thread(thread)
+        raise
     finally:
         heard.set()
     if error is not None:
         raise error
     return value
+
+
+def _in_time(ended: queue.SimpleQueue[Any], seconds: float) -> Any:
+    """What there is within that time; whoever waits can be told in between to wait no more."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        try:
+            return ended.get(timeout=max(min(left, SLICE), 0))
+        except queue.Empty:
+            if left <= SLICE:
+                raise
 
 
 def end_thread(thread: threading.Thread) -> None:

@@ -12,6 +12,7 @@ import argparse
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,7 @@ def run(args: Any, screen: Screen) -> int:
         _analyse(work, meant, args, screen)
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
-    asked.aloud = isinstance(watch, Lines)  # a view shows it
+    asked.aloud = isinstance(watch, Lines) and sys.stderr is not None  # a view shows it
     with asked, watch as reporter:
         result = work.run(
             meant.plan_id,
