@@ -166,6 +166,23 @@ def test_without_a_terminal_it_says_that_it_waits_for_a_function(tmp_path: Path)
     assert "Interrupted; nothing is lost. Next: headway run" in out
 
 
+def test_where_nobody_hears_it_nothing_else_is_written_to(tmp_path: Path) -> None:
+    """With stderr closed, its number may be that of any file that was opened since."""
+    (tmp_path / "tasks.py").write_text(
+        "import os, time\n\n\ndef slow():\n    open('began', 'w').close()\n"
+        "    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return 'slow'\n"
+    )
+    (tmp_path / "headway.yaml").write_text("id: p\ngoal: g\nartifacts:\n  a: {produces: a.txt, make: 'tasks:slow'}\n")
+    command = f"exec {sys.executable} -m headway run 2>&-"
+    process = subprocess.Popen(["/bin/sh", "-c", command], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    assert soon((tmp_path / "began").exists)
+    process.send_signal(signal.SIGTERM)
+    (tmp_path / "go").touch()
+    assert process.wait(60) == 130
+    kept = [path for path in (tmp_path / ".headway").rglob("*") if path.is_file()]
+    assert not [path for path in kept if b"Stopping;" in path.read_bytes()]
+
+
 def test_ctrl_c_says_so_before_everything_is_there_that_says_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

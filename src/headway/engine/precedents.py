@@ -157,9 +157,8 @@ class Precedents:
         if not self._may_be_made(key):
             return
         places: dict[str, set[int]] = {}
-        for seq, plan in ((made.seq, made.plan) for made in self._cache.made(key)):
-            places.setdefault(plan, set()).add(seq)
-        for seq, plan in self._made.get(key, ()):
+        cached = ((made.seq, made.plan) for made in self._cache.made(key))
+        for seq, plan in chain(cached, self._made.get(key, ())):
             places.setdefault(plan, set()).add(seq)
         ledgers = [self._of(plan, sorted(seqs, reverse=True), key) for plan, seqs in places.items()]
         yield from merge(*ledgers, key=lambda e: (e.at, e.seq), reverse=True) if len(ledgers) > 1 else chain(*ledgers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,4 +84,19 @@ def test_a_cache_that_others_hold_is_as_good_as_none(
     other.index("plan", (7, "else"), (9, "late"), [("late", 9)], [])  # what comes between was not kept
     other.index("plan", (1, "hash"), (2, "next"), [("more", 2)], [], gone=[("key", 1)])
     assert (other.indexed(), other.keys(), other.is_named("digest")) == ({"plan": (2, "next")}, {"more"}, True)
+    holder.close()
+
+
+def test_who_was_refused_to_write_still_waits_for_what_it_reads(cache: Cache, tmp_path: Path) -> None:
+    """Somebody else's commit is over in a moment: what there is is not taken for nothing."""
+    holder = sqlite3.connect(tmp_path / "cache.sqlite", isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+    cache._was_held = True  # as after one refusal
+    cache.index("plan", None, (1, "hash"), [("key", 1)], ["digest"])
+    holder.execute("ROLLBACK")
+    holder.execute("BEGIN EXCLUSIVE")
+    over = threading.Timer(0.3, lambda: holder.execute("COMMIT"))
+    over.start()
+    assert cache.stat("3.txt") is not None
+    over.join()
     holder.close()

@@ -131,7 +131,7 @@ def run(args: Any, screen: Screen) -> int:
         _analyse(work, meant, args, screen)
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
-    asked.aloud = isinstance(watch, Lines) and sys.stderr is not None  # a view shows it
+    asked.aloud = isinstance(watch, Lines) and sys.__stderr__ is not None  # a view shows it; else 2 is another file
     with asked, watch as reporter:
         result = work.run(
             meant.plan_id,
