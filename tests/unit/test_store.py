@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -153,6 +154,7 @@ def test_recent_plans_come_newest_first(store: PlanStore) -> None:
     """Ordered by their newest event, up to a limit."""
     for name in ("b", "a", "c"):
         store.save(execution(name))
+        time.sleep(0.002)  # events are told apart by milliseconds
     do(store, "b", ChangePlan(goal="touched"))
     assert [e.plan_id for e in store.list_recent()] == ["b", "c", "a"]
     assert [e.plan_id for e in store.list_recent(2)] == ["b", "c"]
