@@ -277,7 +277,7 @@ class PlanFolder:
         def note(state: State, records: Sequence[Record]) -> None:
             if not seen and records and self._watcher is not None:
                 self._watcher.began(self.plan_id)
-            seen.update(record.event.type for record in records)
+            seen.update([record.event.type for record in records])
             if hear is not None:
                 hear(records)
             if state.units:

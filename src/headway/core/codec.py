@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Container, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ HASH_LENGTH = 32
 START = "0" * HASH_LENGTH
 """`prev` of the very first event."""
 
+_VERSION = b'{"v":%d,"seq":' % LINE_VERSION
 _SEAL = b',"hash":"'
 SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
 """The last bytes of a line: the hash and what frames it."""
@@ -89,14 +90,14 @@ def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, 
         data, mark = bytes(event.data) if isinstance(event, Unknown) else _encode(event), '"opt":true,'
     else:
         name, data, mark = event.type, _encode(event), ""
-    body = b'%s%s,"prev":"%s"' % (_head(name, seq, ts, by, mark), data, prev.encode())
+    body = b'%s%d%s%s,"prev":"%s"' % (_VERSION, seq, _head(name, ts, by, mark), data, prev.encode())
     digest = _sha256(body).hexdigest()[:HASH_LENGTH]
     return b'%s,"hash":"%s"}' % (body, digest.encode()), digest
 
 
 def encode_snapshot(event: Snapshot, seq: int, ts: str, by: str, prev: str) -> tuple[list[bytes | memoryview], str]:
     """The same for a snapshot, with its line in pieces: the state is the largest thing there is, and is not copied."""
-    head = _head(event.type, seq, ts, by) + _STATE
+    head = b"%s%d%s%s" % (_VERSION, seq, _head(event.type, ts, by), _STATE)
     rest = b',"digest":%s},"prev":"%s"' % (_encode(event.digest), prev.encode())
     state, running = memoryview(event.state), Running()
     for piece in (head, state, rest):
@@ -105,10 +106,11 @@ def encode_snapshot(event: Snapshot, seq: int, ts: str, by: str, prev: str) -> t
     return [head, state, b'%s,"hash":"%s"}' % (rest, digest.encode())], digest
 
 
-def _head(name: str, seq: int, ts: str, by: str, mark: str = "") -> bytes:
-    """A line up to its data."""
+@lru_cache(maxsize=8)
+def _head(name: str, ts: str, by: str, mark: str = "") -> bytes:
+    """A line from behind its number up to its data: the same for what is recorded together."""
     author = f'"{by}"' if by.isidentifier() and by.isascii() else _encode(by).decode()
-    return f'{{"v":{LINE_VERSION},"seq":{seq},"ts":"{ts}","type":"{name}","by":{author},{mark}"data":'.encode()
+    return f',"ts":"{ts}","type":"{name}","by":{author},{mark}"data":'.encode()
 
 
 def seal(line: bytes) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headway.core.events import ArtifactCompleted
 from headway.core.gates import Check
 from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings, Value
 from headway.core.state import (
@@ -216,6 +217,12 @@ class CompleteArtifact(Command):
     checks: tuple[Check, ...] = ()
     prompt: str = ""
     attempts: int = 1
+
+
+class CompleteArtifacts(Command):
+    """Record what several attempts made that ended together, as it is told: none of them has gates. All or none."""
+
+    came: tuple[ArtifactCompleted, ...]
 
 
 class FailArtifact(Command):

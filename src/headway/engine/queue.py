@@ -109,12 +109,19 @@ class Queue:
 
     def settle(self, artifact_id: str) -> None:
         """It is as it should be: whoever waits for it may go on."""
-        if artifact_id not in self._ended:
-            self._ended.add(artifact_id)
-            if artifact_id in self._followers:
-                self._release(self._followers[artifact_id])
-            if artifact_id in self._patient:
-                self._release(self._patient[artifact_id])
+        self.settle_all((artifact_id,))
+
+    def settle_all(self, ids: Iterable[str]) -> None:
+        """They are as they should be, each that is still open: whoever waits for one may go on."""
+        followers, patient, ended = self._followers, self._patient, self._ended
+        for artifact_id in ids:
+            if artifact_id in ended:
+                continue
+            ended.add(artifact_id)
+            if artifact_id in followers:
+                self._release(followers[artifact_id])
+            if patient and artifact_id in patient:
+                self._release(patient[artifact_id])
 
     def give_up(self, artifact_id: str) -> list[str]:
         """It will not be done now; what is given up with it, nearest first."""

@@ -5,7 +5,7 @@ Each of these ends an artifact's turn: its dependents may go on, or are given up
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from headway.core.freshness import FRESH, Reason
@@ -131,6 +131,17 @@ class Tally:
             return
         getattr(self.result, how).append(artifact_id)
         self._reporter.finished(artifact_id, how, judged if reason.fresh else reason, ms, note)
+
+    def settle_made(self, made: Mapping[str, int]) -> None:
+        """They were made, each in so many ms, and no gate is in the way: their dependents may go on."""
+        reasons, todo, finished = self._judge.reasons, self.todo, self._reporter.finished
+        was = [reasons[artifact_id] for artifact_id in made]
+        reasons.update(dict.fromkeys(made, FRESH))
+        self.queue.settle_all(made)
+        self.result.made += [artifact_id for artifact_id in made if artifact_id in todo]
+        for (artifact_id, ms), reason in zip(made.items(), was, strict=True):
+            if artifact_id in todo:
+                finished(artifact_id, "made", todo[artifact_id] if reason.fresh else reason, ms, "")
 
     # It is not, and what needs it is given up with it.
 

@@ -123,6 +123,10 @@ class Workers:
                 score += 1 if outcome.ms <= LIGHT_MS else -LIGHT_AFTER // 2
             self._quick[spec.make] = max(0, min(score, 3 * LIGHT_AFTER))
 
+    def learn_quick(self, make: str, times: int) -> None:
+        """The same of a function that was as quick as a light one has to be, so many times."""
+        self._quick[make] = min(self._quick.get(make, 0) + times, 3 * LIGHT_AFTER)
+
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""
         if task.light:

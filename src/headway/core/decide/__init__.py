@@ -56,6 +56,7 @@ _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {
     cmd.EndRun: work.end_run,
     cmd.StartArtifacts: work.start,
     cmd.CompleteArtifact: work.complete,
+    cmd.CompleteArtifacts: work.complete_all,
     cmd.AcceptOutput: work.accept,
     cmd.FailArtifact: work.fail,
     cmd.RecordStep: work.step,

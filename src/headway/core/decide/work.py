@@ -219,6 +219,25 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
     return [completed, *milestones(state, [command.id])] if state.open else [completed]
 
 
+def complete_all(state: State, command: cmd.CompleteArtifacts) -> Events | Rejection:
+    """Record what attempts made that ended together: all of it, or nothing if one of them is nobody's any more."""
+    artifacts, claims = state.artifacts, state.claims
+    for came in command.came:
+        claim = claims.get(came.id)
+        if claim is None or claim.seq != came.token or came.id not in artifacts:
+            return _fenced(state, came.id, came.token) or unknown(state, [came.id])
+        spec = artifacts[came.id]
+        if spec.gates or came.note or spec.integrates != came.integrates:
+            return Rejection(
+                kind="usage",
+                code="artifact.alone",
+                message=f"More is to be said of artifact {came.id} than that it was made: it is completed by itself",
+                hint=f"headway complete {as_word(came.id)}",
+            )
+    events: Events = [*command.came]
+    return [*events, *milestones(state, [came.id for came in command.came])] if state.open else events
+
+
 def accept(state: State, command: cmd.AcceptOutput) -> Events | Rejection:
     """What is on disk counts, once it has passed its gates."""
     if command.id not in state.artifacts:

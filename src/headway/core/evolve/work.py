@@ -90,7 +90,8 @@ def completed(state: State, event: ev.Came, record: ev.Record) -> None:
         event.integrates,
     )
     spec = state.artifacts[event.id]
-    remember(state, spec)
+    if spec.phase:
+        remember(state, spec)
     if event.type == "artifact_completed":
         _settle(state, spec, completion)
     else:
@@ -117,17 +118,17 @@ def _settle(state: State, spec: ArtifactSpec, completion: Completion) -> None:
     artifact_id = spec.id
     if spec.milestone and not is_done(state, artifact_id):
         shut(state, spec.milestone)
-    for aspect in (
-        state.claims,
-        state.failed,
-        state.skipped,
-        state.uncertain,
-        state.steps,
-        state.made,
-        state.notes,
-        state.asked,
-    ):
-        if aspect:
+    state.claims.pop(artifact_id, None)
+    if state.failed or state.skipped or state.uncertain or state.steps or state.made or state.notes or state.asked:
+        for aspect in (
+            state.failed,
+            state.skipped,
+            state.uncertain,
+            state.steps,
+            state.made,
+            state.notes,
+            state.asked,
+        ):
             aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
     finish(state)

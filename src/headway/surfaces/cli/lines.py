@@ -61,12 +61,10 @@ class Lines:
 
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self._running.pop(artifact_id, None)
-        took = seconds(ms) if outcome in ("made", "failed") else ""
         word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
-        text = explained(outcome, reason, note)
         if len(artifact_id) > self._width < self._widest:  # units may come while it runs
             self._width = min(len(artifact_id), self._widest)
-        self._say(f"{word} {artifact_id:<{self._width}}  {took:>8}  {text}".rstrip())
+        self._say(f"{word} {artifact_id:<{self._width}}  {_told(outcome, reason, ms, note)}".rstrip())
         self._heart.rest()
 
     def ended(self, result: RunResult) -> None:
@@ -125,6 +123,13 @@ class Heart:
 
 
 @lru_cache(maxsize=256, typed=True)  # a reason that explains itself otherwise is of another type
+def _told(outcome: str, reason: Reason, ms: int, note: str) -> str:
+    """How long it took, and why."""
+    took = seconds(ms) if outcome in ("made", "failed") else ""
+    return f"{took:>8}  {explained(outcome, reason, note)}"
+
+
+@lru_cache(maxsize=256, typed=True)
 def explained(outcome: str, reason: Reason, note: str) -> str:
     """Why an artifact came to what it did."""
     if outcome == "failed":
