@@ -7,7 +7,8 @@ worker looks at last. Whoever has another answer than the rest is looked at like
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -35,7 +36,7 @@ CHANGED: frozenset[Code] = frozenset(
 ONCE = Retry()
 """Without a word about it, nothing is tried twice."""
 
-Begin = Callable[[str], Task | None]
+Fits = Callable[[str], ArtifactSpec | None]
 _asked = attrgetter(*ASKED)
 
 
@@ -65,8 +66,8 @@ class AsJudged:
         """Somebody has been at the paths of one of them: from here on, each is asked about like any other."""
         self._in_doubt = True
 
-    def among(self, state: State) -> Begin:
-        """What tells those that are ready apart, as of this state: what a worker needs for one, None for any other.
+    def among(self, state: State) -> Fits:
+        """What tells those that are ready apart, as of this state: the spec of one, None for any other.
 
         There are none where somebody has said otherwise, and none that are new where something was made before that
         could be taken over.
@@ -78,7 +79,7 @@ class AsJudged:
         reasons, is_light, told = judge.reasons, self._is_light, told_of(state)
         may_be_new = not judge.precedents.any()
 
-        def begin(artifact_id: str) -> Task | None:
+        def fits(artifact_id: str) -> ArtifactSpec | None:
             reason, done = reasons[artifact_id], completed.get(artifact_id)
             if not (may_be_new and reason is UNTOUCHED if done is None else reason.code in CHANGED):
                 return None
@@ -91,22 +92,45 @@ class AsJudged:
             for path in spec.produces:
                 if path[-1] == "/":  # a folder is emptied first
                     return None
-            if not all(map(completed.__contains__, spec.requires)):
-                return None
-            try:
-                return self._first(spec) if done is None else self._again(spec, done)
-            except (HeadwayError, OSError):  # whoever looks more closely finds out what
-                return None
+            for required in spec.requires:
+                if required not in completed:
+                    return None
+            return spec
 
-        return begin
+        return fits
 
-    def _first(self, spec: ArtifactSpec) -> Task | None:
-        """Of what was never made."""
-        self._judge.forget(spec, self._moment)
-        if self._is_hindered(spec):
-            return None
-        self._keeper.make_room(spec.produces)
-        return self._task(spec, dict.fromkeys(spec.produces, ""), replaces=False)
+    def begin(self, specs: Sequence[ArtifactSpec]) -> dict[str, Task]:
+        """What a worker needs for each of these, by id; whoever is not among them has to be looked at more closely."""
+        completed = self._judge.state.completed
+        new = [spec for spec in specs if spec.id not in completed]
+        try:
+            tasks = self._first(new) if new else {}
+        except (HeadwayError, OSError):  # of one of them: whoever looks more closely finds out what
+            tasks = {}
+        for spec in specs if len(new) < len(specs) else ():
+            done = completed.get(spec.id)
+            with suppress(HeadwayError, OSError):
+                if done is not None and (task := self._again(spec, done)) is not None:
+                    tasks[spec.id] = task
+        return tasks
+
+    def _first(self, specs: Sequence[ArtifactSpec]) -> dict[str, Task]:
+        """Of what was never made. What many of them have in common is looked at and put together once."""
+        judge, moment = self._judge, self._moment
+        for spec in specs:
+            judge.forget(spec, moment)
+        moved_inputs(judge, {r for spec in specs for r in spec.requires}, moment, cheaply=True)
+        standing = [spec for spec in specs if moment.held.issuperset(spec.requires)]
+        judge.fingerprints(standing)
+        problem = judge.problem
+        makeable = [s for s in standing if not (judge.problems or s.sources or s.templates) or not problem(s.id)]
+        self._keeper.make_room([path for spec in makeable for path in spec.produces])
+        loop = self._loop
+        return {
+            job.spec.id: Task(job, job.fp, ONCE, 0, loop, (), False, dict.fromkeys(job.spec.produces, ""), True)
+            for job in self._jobs.jobs(makeable)
+            if job.fp is not None
+        }
 
     def _again(self, spec: ArtifactSpec, done: Completion) -> Task | None:
         """Of what was made before, if its verdict is what it was, and nothing can be taken over."""

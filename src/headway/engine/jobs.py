@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -84,6 +84,21 @@ class Jobs(Surroundings):
             effect_key=self._effect_key(spec) if spec.effects else "",
             state=shared_file,
         )
+
+    def jobs(self, specs: Sequence[ArtifactSpec]) -> list[Job]:
+        """The same for many functions as they were judged: what several of them require, they are given together."""
+        state, workshop, judge = self._record.state, self._workshop, self._judge
+        plain = [spec for spec in specs if not (spec.phase or spec.templates or spec.sources or spec.timeout)]
+        if len(plain) < len(specs) or state.settings.timeout:
+            return [self.job(spec, judge.now[spec.id]) for spec in specs]
+        given = {r: workshop.input(judge.recorded(r)) for r in {r for spec in specs for r in spec.requires}}
+        root, variables, as_loaded = workshop.root, state.settings.vars, judge.digests.as_loaded
+        found = []
+        for spec in specs:
+            inputs, made_by = Inputs({r: given[r] for r in spec.requires}), self._function(spec)
+            fp = as_loaded(spec, judge.now[spec.id])
+            found.append(Job(spec, root, inputs, (), variables, self, None, made_by, fp))
+        return found
 
     def verify(self, spec: ArtifactSpec) -> str:
         """Why what is at its paths does not stand the artifact's own check, or ""."""

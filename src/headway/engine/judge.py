@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 told_of = attrgetter("failed", "claims", "uncertain")
 """What tells of an artifact that was never made that somebody has been at it."""
 
+_read_besides = attrgetter("sources", "verify", "modifies", "reads", "templates")
+"""What a function may be made from besides its requirements."""
+
 UNTOUCHED = judge(None, None, None, stale=(), outputs=())
 """The reason of an artifact of which nothing is recorded and at whose paths nothing stands."""
 
@@ -421,6 +424,19 @@ class Judge:
         )
         return found
 
+    def fingerprints(self, specs: Iterable[ArtifactSpec]) -> None:
+        """The same of many at once, none of which was made so far: what several of them require is told once."""
+        plain = [spec for spec in specs if spec.make and not any(_read_besides(spec))]
+        required = self._inputs({r for spec in plain for r in spec.requires})
+        asked, recipe, now, sources = self.digests.spec, self.digests.recipe, self.now, self._sources
+        for spec in plain:
+            inputs = {r: required[r] for r in spec.requires if r in required}
+            now[spec.id] = Fingerprint(spec=asked(spec), recipe=recipe(spec), inputs=inputs)
+            sources[spec.id] = []
+        for spec in specs:
+            if spec.id not in now:
+                self.fingerprint(spec.id)
+
     def _inputs(self, requires: Iterable[str]) -> dict[str, str]:
         """What an artifact sees of all that it requires."""
         state, found = self.state, dict[str, str]()
@@ -454,6 +470,14 @@ class Judge:
         skip = state.skipped.get(artifact_id)
         done = done if skip is None else skip.last
         return done.outputs if done is not None else ()
+
+    def recorded_all(self, ids: Sequence[str]) -> list[tuple[Output, ...]]:
+        """The same of many."""
+        state = self.state
+        if state.made or state.skipped:
+            return [self.recorded(artifact_id) for artifact_id in ids]
+        found = map(state.completed.get, ids)
+        return [done.outputs if done else self.recorded(i) for i, done in zip(ids, found, strict=True)]
 
     def problem(self, artifact_id: str) -> str:
         """Why the artifact cannot be made although everything before it is done, or ""."""

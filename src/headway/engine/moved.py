@@ -114,7 +114,7 @@ def moved_inputs(judge: Judge, requires: Iterable[str], moment: Moment, *, cheap
     asked = [required for required in requires if required not in held]
     if not asked:
         return []
-    outputs = [o for required in asked for o in judge.recorded(required) if o.path and o.path not in chains]
+    outputs = [o for found in judge.recorded_all(asked) for o in found if o.path and o.path not in chains]
     found = judge.observer.gone(outputs, cheaply=cheaply)
     moved = set(found)
     held.update(asked if not moved else [r for r in asked if moved.isdisjoint(o.path for o in judge.recorded(r))])

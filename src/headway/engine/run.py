@@ -257,31 +257,48 @@ class Run:
         """What is ready and has to be made, as far as there is room; what needs no making is settled on the way."""
         tasks: list[Task] = []
         later: list[str] = []
-        queue, room, threads = self._tally.queue, self._room(), self._workers.free
+        together: list[ArtifactSpec] = []
+        queue, room = self._tally.queue, self._room()
         self._judge.state = self._record.state
         self._look_ahead(room)
-        begin = self._as_judged.among(self._record.state)
-        while (
-            not self._halt
-            and len(tasks) < room
-            and (artifact_id := queue.pop(None if threads > 0 else self._is_light)) is not None
-        ):
-            if not self._judge.shared.chains and (task := begin(artifact_id)) is not None:
-                tasks.append(task)
-                self._started += 1
+        fits, threads = self._as_judged.among(self._record.state), self._workers.free
+        while not self._halt and len(tasks) < room:
+            is_full = len(tasks) + len(together) >= room
+            artifact_id = queue.pop(None if threads > 0 else self._is_light) if not is_full else None
+            spec = fits(artifact_id) if artifact_id is not None and not self._judge.shared.chains else None
+            if spec is not None:
+                together.append(spec)
                 continue
-            uses = self._in_place.uses(artifact_id)
-            if not self._in_place.are_free(uses):
-                later.append(artifact_id)
-                continue
-            task = self._looked_at(artifact_id)
-            if task is not None:
-                tasks.append(task)
-                threads -= not task.light
-                self._judge.displaced.update(use.path for use in uses)
-                self._in_place.take_hold(artifact_id, uses)
-        queue.put_back(later)
+            alone, together = self._begin(together, tasks), []
+            alone += [artifact_id] if artifact_id is not None else ()
+            for one in alone:
+                task = self._alone(one, later)
+                if task is not None:
+                    tasks.append(task)
+                    threads -= not task.light
+            if not alone and not is_full:  # whoever is settled may let others begin
+                break
+        queue.put_back([*(spec.id for spec in together), *later])
         return tasks
+
+    def _begin(self, specs: list[ArtifactSpec], tasks: list[Task]) -> list[str]:
+        """Add what a worker needs for those that are begun as they were judged; the others are looked at alone."""
+        begun = self._as_judged.begin(specs) if specs else {}
+        self._started += len(begun)
+        tasks += begun.values()
+        return [spec.id for spec in specs if spec.id not in begun]
+
+    def _alone(self, artifact_id: str, later: list[str]) -> Task | None:
+        """What has to be made of one that is ready; it waits while somebody is at a file that it shares."""
+        uses = self._in_place.uses(artifact_id)
+        if self._halt or not self._in_place.are_free(uses):
+            later.append(artifact_id)
+            return None
+        task = self._looked_at(artifact_id)
+        if task is not None:
+            self._judge.displaced.update(use.path for use in uses)
+            self._in_place.take_hold(artifact_id, uses)
+        return task
 
     def _look_ahead(self, count: int) -> None:
         """At what those that are light and come next require, all at once."""
