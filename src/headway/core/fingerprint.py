@@ -139,10 +139,7 @@ def _in_bytes(text: str) -> int:
 
 
 def _texts(values: Iterable[str], size: _Size) -> str:
-    found = "["
-    for value in values:
-        found += f"s{size(value)}:{value}"
-    return found + "]"
+    return f"[{''.join([f's{size(value)}:{value}' for value in values])}]"
 
 
 def _pairs(values: Mapping[str, str], size: _Size) -> str:
@@ -162,12 +159,13 @@ def spec_digest(spec: ArtifactSpec) -> str:
 
 def _asked(spec: ArtifactSpec, size: _Size) -> str:
     said, contract, told, acceptance, produces, modifies, requires, verify = _spec_values(spec)
-    text = (
-        f"s{size(said)}:{said}s{size(contract)}:{contract}s{size(told)}:{told}"
-        f"{_texts(acceptance, size) if acceptance else '[]'}{_texts(produces, size) if produces else '[]'}"
-        f"{_texts(modifies, size) if modifies else '[]'}{_texts(requires, size) if requires else '[]'}"
-        f"s{size(verify)}:{verify}"
-    )
+    if not (said or contract or told or acceptance or modifies or verify):  # as in plans that programs write
+        text = f"s0:s0:s0:[]{_texts(produces, size)}[]{_texts(requires, size)}s0:"
+    else:
+        text = (
+            f"s{size(said)}:{said}s{size(contract)}:{contract}s{size(told)}:{told}{_texts(acceptance, size)}"
+            f"{_texts(produces, size)}{_texts(modifies, size)}{_texts(requires, size)}s{size(verify)}:{verify}"
+        )
     if spec.phase or spec.gathers:
         text += f"phase{_texts((*spec.reads, '', *spec.optional), size)}"
     return text

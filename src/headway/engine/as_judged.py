@@ -76,7 +76,8 @@ class AsJudged:
         said = (judge.shared.chains, judge.left.ids, judge.forced, state.asked, state.skipped, state.made)
         if self._in_doubt or any(said) or in_force(state):
             return _none
-        reasons, is_light, told = judge.reasons, self._is_light, told_of(state)
+        reasons, is_light, told = judge.reasons, self._is_light, [table for table in told_of(state) if table]
+        is_complete = completed.__contains__
         may_be_new = not judge.precedents.any()
 
         def fits(artifact_id: str) -> ArtifactSpec | None:
@@ -92,10 +93,7 @@ class AsJudged:
             for path in spec.produces:
                 if path[-1] == "/":  # a folder is emptied first
                     return None
-            for required in spec.requires:
-                if required not in completed:
-                    return None
-            return spec
+            return spec if all(map(is_complete, spec.requires)) else None
 
         return fits
 

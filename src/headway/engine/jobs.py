@@ -91,7 +91,8 @@ class Jobs(Surroundings):
         plain = [spec for spec in specs if not (spec.phase or spec.templates or spec.sources or spec.timeout)]
         if len(plain) < len(specs) or state.settings.timeout:
             return [self.job(spec, judge.now[spec.id]) for spec in specs]
-        given = {r: workshop.input(judge.recorded(r)) for r in {r for spec in specs for r in spec.requires}}
+        required = list({r for spec in specs for r in spec.requires})
+        given = dict(zip(required, map(workshop.input, judge.recorded_all(required)), strict=True))
         root, variables, as_loaded = workshop.root, state.settings.vars, judge.digests.as_loaded
         found = []
         for spec in specs:

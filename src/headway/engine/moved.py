@@ -58,7 +58,8 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
     """
     files, state, chains = judge.files, judge.state, judge.shared.chains
     readers = [a for a, spec in state.artifacts.items() if spec.sources and a in selected]
-    outputs = [o for a in arrived if readers for o in judge.recorded(a) if o.path and o.path not in chains]
+    recorded = judge.recorded_all(list(arrived)) if readers else ()
+    outputs = [o for found in recorded for o in found if o.path and o.path not in chains]
     if not outputs:
         return {}
     made = sorted([output.path.rstrip("/") for output in outputs])

@@ -70,6 +70,17 @@ class _Gained:
         self.withdraw = False
         self.last: ev.Record | None = None
 
+    def take_all(self, plan: str, records: Sequence[ev.Record]) -> None:
+        """What was recorded together; most of it is completions."""
+        came = [(record.seq, record.event) for record in records if isinstance(record.event, ev.ArtifactCompleted)]
+        if len(came) < len(records):  # in their order: one may withdraw another
+            for record in records:
+                self.take(plan, record)
+            return
+        self.last = records[-1]
+        self.made += [(event.fp, seq, event.id) for seq, event in came if _may_be_reused(event)]
+        self.named.update([output.digest for _, event in came for output in event.outputs])
+
     def take(self, plan: str, record: ev.Record) -> None:
         self.last, event = record, record.event
         if isinstance(event, ev.ArtifactCompleted):
@@ -189,12 +200,13 @@ class Precedents:
                 self.look_again()
                 return
             gained = self._heard.setdefault(plan, _Gained())
-            for record in records:
-                if isinstance(record.event, ev.PlanReset):
-                    self.look_again()
-                    return
-                gained.take(plan, record)
-                self._ends[plan] = record.hash
+            kinds = [type(record.event) for record in records]
+            if ev.PlanReset in kinds:
+                records = records[: kinds.index(ev.PlanReset)]
+                self.look_again()
+            if records:
+                gained.take_all(plan, records)
+                self._ends[plan] = records[-1].hash
 
     def settle(self) -> None:
         """Keep what was heard for those who come after."""

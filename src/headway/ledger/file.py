@@ -255,7 +255,7 @@ class FileLedger:
         """Chain events to the end, in memory."""
         if not self._lock.held:
             raise BugError("events outside of a batch")
-        staged = self._staged
+        staged, encode = self._staged, codec.encode
         if staged:
             offset, seq, prev = self._ahead
         else:
@@ -269,7 +269,7 @@ class FileLedger:
                 staged += pieces
                 offset += sum(map(len, pieces)) + 1
             else:
-                line, digest = codec.encode(event, seq, ts, by, prev)
+                line, digest = encode(event, seq, ts, by, prev)
                 staged.append(line)
                 offset += len(line) + 1
             staged.append(b"\n")
