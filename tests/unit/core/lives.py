@@ -12,7 +12,7 @@ from headway.core import codec
 from headway.core import commands as cmd
 from headway.core.approval import plan_hash
 from headway.core.decide import Rejection, decide
-from headway.core.events import Record
+from headway.core.events import ArtifactCompleted, Record
 from headway.core.evolve import apply
 from headway.core.gates import Check, question
 from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile, Replanning, Settings
@@ -207,6 +207,14 @@ def _go_on(artifact_id: str, end: str, run: str) -> Intent:
             return cmd.FailArtifact(id=artifact_id, token=held, error="no")
         if end == "release":
             return cmd.ReleaseArtifacts(ids=(artifact_id,), reason="later")
+        if end == "together":
+            return cmd.CompleteArtifacts(
+                came=tuple(
+                    ArtifactCompleted(id=a, token=claim.seq, integrates=state.artifacts[a].integrates)
+                    for a, claim in state.claims.items()
+                    if not state.artifacts[a].gates or a == artifact_id
+                )
+            )
         passed = (Check("lint", "APPROVE", "", question(CHECK)),)
         return cmd.CompleteArtifact(
             id=artifact_id, token=held, checks=passed if state.artifacts[artifact_id].gates else ()
@@ -215,7 +223,9 @@ def _go_on(artifact_id: str, end: str, run: str) -> Intent:
     return intend
 
 
-go_on = st.builds(_go_on, ids, st.sampled_from(("complete", "complete", "fail", "release")), runs | st.just(""))
+go_on = st.builds(
+    _go_on, ids, st.sampled_from(("complete", "complete", "together", "fail", "release")), runs | st.just("")
+)
 weighed = [go_on] * 8 + [work] * 4 + [structure] * 2 + [rare]
 lives = st.tuples(create, st.lists(st.sampled_from(range(len(weighed))).flatmap(weighed.__getitem__), min_size=8)).map(
     lambda life: [life[0], *life[1]]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headway.core import commands as cmd
 from headway.core.decide import Rejection, decide
-from headway.core.events import Record
-from headway.core.plan import ArtifactSpec, PlanSpec, Profile
+from headway.core.events import ArtifactCompleted, Record
+from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile
 from headway.core.state import Export, Output, State
 from tests.unit.core.lives import Life
 
@@ -183,6 +185,38 @@ def test_exactly_one_completion_is_accepted() -> None:
         assert refused(born, command).code == "claim.lost"
     happened(born, cmd.CompleteArtifact(id="a", token=new))
     assert refused(born, cmd.CompleteArtifact(id="a", token=new)).code == "claim.lost"
+
+
+def test_what_ended_together_is_completed_together() -> None:
+    """One event for each, in their order, and the milestone that is reached by all of them."""
+    born = life(A, ArtifactSpec(id="b", milestone="m"), ArtifactSpec(id="c"))
+    token = happened(born, cmd.StartArtifacts(ids=("a", "b", "c"), run="r"))[0].seq
+    came = tuple(ArtifactCompleted(id=a, token=token, ms=1) for a in "cab")
+    events = [record.event for record in happened(born, cmd.CompleteArtifacts(came=came))]
+    assert events[:3] == list(came)
+    assert [event.type for event in events[3:]] == ["milestone_completed"]
+    assert list(state(born).completed) == ["c", "a", "b"]
+    assert state(born).claims == {}
+
+
+@pytest.mark.parametrize(
+    ("other", "code"),
+    [
+        ({"id": "b", "token": 1}, "claim.lost"),
+        ({"id": "a"}, "artifact.alone"),
+        ({"id": "gated"}, "artifact.alone"),
+        ({"id": "b", "note": "said"}, "artifact.alone"),
+        ({"id": "nobody"}, "artifact.unknown"),
+    ],
+    ids=["an old token", "twice", "gates", "more to say", "unknown"],
+)
+def test_of_what_ended_together_all_is_recorded_or_nothing(other: dict[str, Any], code: str) -> None:
+    """If one of them has to be told by itself, none is completed."""
+    gated = ArtifactSpec(id="gated", gates=(Gate(name="review"),))
+    born = life(A, ArtifactSpec(id="b"), gated)
+    token = happened(born, cmd.StartArtifacts(ids=("a", "b", "gated"), run="r"))[0].seq
+    came = (ArtifactCompleted(id="a", token=token), ArtifactCompleted(**{"token": token, **other}))
+    assert refused(born, cmd.CompleteArtifacts(came=came)).code == code
 
 
 def test_making_a_complete_artifact_again_does_not_undo_its_completion() -> None:

@@ -221,21 +221,26 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
 
 def complete_all(state: State, command: cmd.CompleteArtifacts) -> Events | Rejection:
     """Record what attempts made that ended together: all of it, or nothing if one of them is nobody's any more."""
-    artifacts, claims = state.artifacts, state.claims
+    artifacts, claims, ids = state.artifacts, state.claims, [came.id for came in command.came]
     for came in command.came:
         claim = claims.get(came.id)
         if claim is None or claim.seq != came.token or came.id not in artifacts:
             return _fenced(state, came.id, came.token) or unknown(state, [came.id])
         spec = artifacts[came.id]
         if spec.gates or came.note or spec.integrates != came.integrates:
-            return Rejection(
-                kind="usage",
-                code="artifact.alone",
-                message=f"More is to be said of artifact {came.id} than that it was made: it is completed by itself",
-                hint=f"headway complete {as_word(came.id)}",
-            )
-    events: Events = [*command.came]
-    return [*events, *milestones(state, [came.id for came in command.came])] if state.open else events
+            return _alone(came.id, "more is to be said of it than that it was made")
+    if len(set(ids)) < len(ids):
+        return _alone(next(a for a in ids if ids.count(a) > 1), "it is named twice")
+    return [*command.came, *milestones(state, ids)] if state.open else [*command.came]
+
+
+def _alone(artifact_id: str, why: str) -> Rejection:
+    return Rejection(
+        kind="usage",
+        code="artifact.alone",
+        message=f"Artifact {artifact_id} is completed by itself: {why}",
+        hint=f"headway why {as_word(artifact_id)}",
+    )
 
 
 def accept(state: State, command: cmd.AcceptOutput) -> Events | Rejection:
