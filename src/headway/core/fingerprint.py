@@ -157,6 +157,12 @@ def spec_digest(spec: ArtifactSpec) -> str:
     return _digest(_asked, spec)
 
 
+def spec_digests(specs: Iterable[ArtifactSpec]) -> list[str]:
+    """The same of many."""
+    texts = [(spec, _asked(spec, len)) for spec in specs]
+    return [sha256(text.encode()).hexdigest()[:LENGTH] if text.isascii() else spec_digest(spec) for spec, text in texts]
+
+
 def _asked(spec: ArtifactSpec, size: _Size) -> str:
     said, contract, told, acceptance, produces, modifies, requires, verify = _spec_values(spec)
     if not (said or contract or told or acceptance or modifies or verify):  # as in plans that programs write

@@ -5,7 +5,7 @@ Looks at code and at the environment; lets core/fingerprint.py put the digests t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from headway.core.fingerprint import (
     plain_function_digest,
     recipe_digest,
     spec_digest,
+    spec_digests,
 )
 from headway.core.plan import ArtifactSpec
 from headway.core.state import MOVED, Completion, Fingerprint
@@ -60,6 +61,12 @@ class Digests:
         if known is None or (known[0] is not spec and known[0] != spec):
             known = self._specs[spec.id] = spec, spec_digest(spec)
         return known[1]
+
+    def of_functions(self, specs: Sequence[ArtifactSpec]) -> Iterator[tuple[ArtifactSpec, str, str]]:
+        """What is asked for and how it is made, of many that nobody has asked about so far: told in one go."""
+        asked, recipe = spec_digests(specs), self.recipe
+        self._specs.update({spec.id: (spec, digest) for spec, digest in zip(specs, asked, strict=True)})
+        return ((spec, digest, recipe(spec)) for spec, digest in zip(specs, asked, strict=True))
 
     def recipe(self, spec: ArtifactSpec) -> str:
         """How it is made, as it is told today."""

@@ -428,10 +428,10 @@ class Judge:
         """The same of many at once, none of which was made so far: what several of them require is told once."""
         plain = [spec for spec in specs if spec.make and not any(_read_besides(spec))]
         required = self._inputs({r for spec in plain for r in spec.requires})
-        asked, recipe, now, sources = self.digests.spec, self.digests.recipe, self.now, self._sources
-        for spec in plain:
+        now, sources = self.now, self._sources
+        for spec, asked, recipe in self.digests.of_functions(plain):
             inputs = {r: required[r] for r in spec.requires if r in required}
-            now[spec.id] = Fingerprint(spec=asked(spec), recipe=recipe(spec), inputs=inputs)
+            now[spec.id] = Fingerprint(spec=asked, recipe=recipe, inputs=inputs)
             sources[spec.id] = []
         for spec in specs:
             if spec.id not in now:

@@ -13,12 +13,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any
 
 from headway.core import commands as cmd
 from headway.core.approval import awaits_approval
-from headway.core.events import ArtifactCompleted
 from headway.core.fingerprint import content_digest
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.gates import missing
@@ -28,6 +26,7 @@ from headway.core.state import State
 from headway.engine import prompts
 from headway.engine.as_judged import ONCE, AsJudged
 from headway.engine.edits import Edits
+from headway.engine.ended import came_of
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
 from headway.engine.in_place import InPlace
@@ -43,7 +42,7 @@ from headway.engine.row import Outcome, failure_of
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally
-from headway.engine.workers import LIGHT_MS, Workers
+from headway.engine.workers import Workers
 from headway.errors import HeadwayError, Rejected, TryLater, UsageError
 from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
@@ -64,9 +63,6 @@ DRAIN = 5.0
 
 Taken = tuple[Task, cmd.Command, Callable[[], None]]
 """An attempt that ended: its task, the command that records it, and what follows."""
-
-_told_apart = attrgetter("gates", "integrates", "modifies", "reads", "run", "verify", "effects")
-"""Of what has any of these, more is to be told than that it was made."""
 
 
 class Run:
@@ -259,8 +255,8 @@ class Run:
         later: list[str] = []
         together: list[ArtifactSpec] = []
         queue, room = self._tally.queue, self._room()
+        looked = False
         self._judge.state = self._record.state
-        self._look_ahead(room)
         fits, threads = self._as_judged.among(self._record.state), self._workers.free
         while not self._halt and len(tasks) < room:
             is_full = len(tasks) + len(together) >= room
@@ -270,7 +266,11 @@ class Run:
                 together.append(spec)
                 continue
             alone, together = self._begin(together, tasks), []
-            alone += [artifact_id] if artifact_id is not None else ()
+            if artifact_id is not None:
+                alone.append(artifact_id)
+                if not looked:
+                    self._look_ahead(room)
+                    looked = True
             for one in alone:
                 task = self._alone(one, later)
                 if task is not None:
@@ -514,7 +514,7 @@ class Run:
         self._judge.state = self._record.state
         made = [self._running[outcome.id].job.spec for outcome in outcomes if outcome.ok]
         moved_inputs(self._judge, {r for spec in made for r in spec.requires}, self._moment, cheaply=False)
-        if outcomes and self._complete(outcomes):
+        if self._complete(outcomes):
             return
         taken = [self._taken(outcome) for outcome in outcomes]
         wait = any(task.job.spec.effects for task, _, _ in taken)
@@ -530,56 +530,21 @@ class Run:
                 go_on()
 
     def _complete(self, outcomes: list[Outcome]) -> bool:
-        """Record what was made, as one command, if nothing else is to be said of any of these; whether it was done."""
-        came = self._came(outcomes)
-        if came is None:
+        """Record what was made as one command, if nothing else is to be said of any of these; whether it was done."""
+        came = came_of(outcomes, self._running, self._judge, self._moment)
+        if not came:
             return False
         try:
-            self._record(cmd.CompleteArtifacts(came=tuple(came)))
+            self._record(cmd.CompleteArtifacts(came=came))
         except (Rejected, UsageError, TryLater):  # of one: each is told by itself
             return False
         self._judge.state = self._record.state
         self._halt.succeeded()
-        quick: dict[str, int] = {}
         for outcome in outcomes:
-            spec = self._running.pop(outcome.id).job.spec
+            self._workers.learn(self._running.pop(outcome.id).job.spec, outcome)
             self._in_place.let_go(outcome.id)
-            if outcome.ms <= LIGHT_MS:
-                quick[spec.make] = quick.get(spec.make, 0) + 1
-            else:
-                self._workers.learn(spec, outcome)
-        for make, times in quick.items():
-            self._workers.learn_quick(make, times)
         self._tally.settle_made({outcome.id: outcome.ms for outcome in outcomes})
         return True
-
-    def _came(self, outcomes: list[Outcome]) -> list[ArtifactCompleted] | None:
-        """What light attempts made, as it is recorded; None if more is to be said of one of them, whatever it is."""
-        judge, running, completed, held = self._judge, self._running, self._record.state.completed, self._moment.held
-        came = []
-        for outcome in outcomes:
-            task = running[outcome.id]
-            spec, fp, before = task.job.spec, task.fp, completed.get(outcome.id)
-            if not (outcome.ok and task.light) or outcome.stood or outcome.other or any(_told_apart(spec)):
-                return None
-            is_held = held.issuperset(spec.requires) and not (spec.sources or spec.templates)
-            if not is_held and any(changed_meanwhile(judge, task, before, self._moment)):
-                return None
-            if before is not None and before.fp == fp:  # it may be unstable
-                return None
-            came.append(
-                ArtifactCompleted(
-                    id=outcome.id,
-                    token=task.token,
-                    outputs=outcome.outputs,
-                    fp=fp,
-                    ms=outcome.ms,
-                    stdout=outcome.stdout,
-                    stderr=outcome.stderr,
-                    prompt=outcome.prompt,
-                )
-            )
-        return came
 
     def _taken(self, outcome: Outcome) -> Taken:
         """What an outcome means: the command that records it, and what follows once it is recorded."""

@@ -29,6 +29,9 @@ LIGHT_MS, LIGHT_AFTER = 2, 8
 
 Of one that nobody has met in this run, the last time that the artifact was made counts for all of them."""
 
+LIGHT_MOST = 3 * LIGHT_AFTER
+"""More times than this are not counted: whoever becomes slow is found out soon."""
+
 LIGHT_FOR = 0.01
 """How long, in seconds, a thread makes light tasks before it tells of them: whoever kills the run loses that much."""
 
@@ -113,17 +116,16 @@ class Workers:
 
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""
-        if spec.make:
-            score = self._quick.get(spec.make, 0)
-            if not outcome.ok or outcome.ms > LIGHT_LATE * 1000:
-                score = 0
-            else:
-                score += 1 if outcome.ms <= LIGHT_MS else -LIGHT_AFTER // 2
-            self._quick[spec.make] = max(0, min(score, 3 * LIGHT_AFTER))
-
-    def learn_quick(self, make: str, times: int) -> None:
-        """The same of a function that was as quick as a light one has to be, so many times."""
-        self._quick[make] = min(self._quick.get(make, 0) + times, 3 * LIGHT_AFTER)
+        if not spec.make:
+            return
+        score = self._quick.get(spec.make, 0)
+        if outcome.ok and outcome.ms <= LIGHT_MS:
+            if score < LIGHT_MOST:
+                self._quick[spec.make] = score + 1
+        elif outcome.ok and outcome.ms <= LIGHT_LATE * 1000:
+            self._quick[spec.make] = max(0, score - LIGHT_AFTER // 2)
+        else:
+            self._quick[spec.make] = 0
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""
