@@ -183,6 +183,34 @@ done:
     return result;
 }
 
+PyDoc_STRVAR(is_clear_doc, "is_clear(folder, path): see is_clear_by_steps in bulk.py.");
+
+static PyObject *
+is_clear(PyObject *module, PyObject *args)
+{
+    PyObject *given_folder, *given_path, *folder, *path;
+    const char *above, *below;
+    struct stat found;
+    int clear = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:is_clear", &given_folder, &given_path))
+        return NULL;
+    folder = as_path(given_folder, &above);
+    if (folder == NULL)
+        return NULL;
+    path = as_path(given_path, &below);
+    if (path != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        if (lstat(above, &found) == 0 && S_ISDIR(found.st_mode))
+            clear = lstat(below, &found) != 0 && errno == ENOENT;
+        Py_END_ALLOW_THREADS
+        Py_DECREF(path);
+    }
+    Py_DECREF(folder);
+    return path != NULL ? PyBool_FromLong(clear) : NULL;
+}
+
 /* Writing. */
 
 typedef struct {
@@ -443,6 +471,7 @@ write_files_over(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"changed", changed, METH_VARARGS, changed_doc},
+    {"is_clear", is_clear, METH_VARARGS, is_clear_doc},
     {"write", write_files, METH_VARARGS, write_doc},
     {"write_over", write_files_over, METH_VARARGS, write_over_doc},
     {NULL, NULL, 0, NULL},
@@ -451,7 +480,7 @@ static PyMethodDef methods[] = {
 static int
 begin(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "VERSION", 2);
+    return PyModule_AddIntConstant(module, "VERSION", 3);
 }
 
 static PyModuleDef_Slot slots[] = {

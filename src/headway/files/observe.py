@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -194,16 +194,19 @@ class Observer:
         with suppress(OSError):
             self._keep(path, os.lstat(self._prefix + path), digest, kind)
 
-    def remember_written(self, path: str, digest: str, found: Known, marked: int) -> None:
-        """The same by whoever wrote the file, left it as `found` and gave it the time `marked`, to the nanosecond.
+    def remember_written(self, files: Sequence[tuple[str, str, Known, int]]) -> None:
+        """The same by whoever wrote files, each with its digest, left them like this and gave them a time, to the
+        nanosecond.
 
         The kernel's own times come in ticks, so whoever writes to it afterwards, be it within the same tick, leaves
         another one.
         """
-        _, mtime, ctime, _ = found
-        at = max(marked, ctime) + RACY_NS + AS_LEFT if mtime == marked else marked
-        self.entries[path] = Entry(_new(Stat, found), digest, "file", at)
-        self.changed.add(path)
+        entries, certain = self.entries, RACY_NS + AS_LEFT
+        for path, digest, found, marked in files:
+            _, mtime, ctime, _ = found
+            at = max(marked, ctime) + certain if mtime == marked else marked
+            entries[path] = Entry(_new(Stat, found), digest, "file", at)
+        self.changed.update([path for path, _, _, _ in files])
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"

@@ -24,14 +24,16 @@ class Prints:
     __slots__ = ("_heard", "_kept")
 
     def __init__(self, heard: Callable[[bytes], None] | None = None) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, Kept] | None = None  # most print nothing
         self._heard = heard
 
     def __bool__(self) -> bool:
-        return bool(self._kept)
+        return self._kept is not None
 
     def add(self, name: str, text: str) -> None:
         """Keep it, as far as there is room."""
+        if self._kept is None:
+            self._kept = {}
         kept = self._kept.get(name)
         if kept is None:
             kept = self._kept[name] = Kept()
@@ -42,7 +44,7 @@ class Prints:
 
     def bytes(self, name: str) -> bytes:
         """What was written to this stream."""
-        kept = self._kept.get(name)
+        kept = self._kept.get(name) if self._kept is not None else None
         return kept.bytes() if kept is not None else b""
 
 
