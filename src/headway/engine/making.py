@@ -9,7 +9,6 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,12 +96,14 @@ class Workshop:
             return self.make(task, row)
         began = time.monotonic()
         came = _functions()[0](job, task.loop)
-        if type(came) is str:
-            with suppress(UnicodeEncodeError):  # which is told as whatever cannot be written is
+        if isinstance(came, Attempt):
+            return self._make(task, row, began, came)
+        if isinstance(came, str):
+            try:
                 came = came.encode()
-        if type(came) is not bytes:
-            return self._make(task, row, began, came if type(came) is Attempt else Attempt(True, value=came))
-        outcome = Outcome(spec.id, True, ms=_since(began))
+            except UnicodeEncodeError:  # which is told as whatever cannot be written is
+                return self._make(task, row, began, Attempt(True, value=came))
+        outcome = Outcome(spec.id, True, ms=round((time.monotonic() - began) * 1000))
         return File(self.outputs.order_new(path, came), outcome, Placed(path, came), "")
 
     def make(self, task: Task, row: Row) -> Outcome:
@@ -129,7 +130,7 @@ class Workshop:
                 break
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)
-        outcome.attempts, outcome.ms = attempt, _since(began)
+        outcome.attempts, outcome.ms = attempt, round((time.monotonic() - began) * 1000)
         if stood:
             outcome.stood = (*stood, *outcome.stood)
         if not outcome.ok:
@@ -340,7 +341,11 @@ class Workshop:
                     name = required.phase if required.phase and required.unit == spec.unit else r
                     inputs[name] = self.input(recorded(r), required.outputs)
             return inputs
-        return Inputs({required: self.input(recorded(required)) for required in spec.requires})
+        inputs, prefix = Inputs(), self._prefix
+        for r in spec.requires:
+            outputs = recorded(r)
+            inputs[r] = Input(prefix, outputs) if outputs and outputs[0].path else self.input(outputs)
+        return inputs
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
@@ -375,11 +380,6 @@ def _is_plain(task: Task) -> bool:
         return False
     more = spec.outputs or spec.modifies or spec.templates or spec.verify or spec.gates
     return not more and not produces[0].endswith("/")
-
-
-def _since(began: float) -> int:
-    """How many ms have gone by."""
-    return round((time.monotonic() - began) * 1000)
 
 
 def _command(job: Job, line: str, *, collect: bool = False) -> Attempt:

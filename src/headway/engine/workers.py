@@ -115,13 +115,15 @@ class Workers:
 
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""
-        if spec.make:
-            score = self._quick.get(spec.make, 0)
+        make = spec.make
+        if make:
+            score = self._quick.get(make, 0)
             if not outcome.ok or outcome.ms > LIGHT_LATE * 1000:
-                score = 0
-            else:
-                score += 1 if outcome.ms <= LIGHT_MS else -LIGHT_AFTER // 2
-            self._quick[spec.make] = max(0, min(score, 3 * LIGHT_AFTER))
+                self._quick[make] = 0
+            elif outcome.ms > LIGHT_MS:
+                self._quick[make] = max(0, score - LIGHT_AFTER // 2)
+            elif score < 3 * LIGHT_AFTER:  # more times than these make no difference
+                self._quick[make] = score + 1
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""
@@ -251,10 +253,10 @@ class Workers:
 
     def _with_others(self, task: Task | None) -> Iterator[Task]:
         """A light task and those behind it, until it is time to tell of them."""
-        end = time.monotonic() + LIGHT_FOR
+        end, monotonic = time.monotonic() + LIGHT_FOR, time.monotonic
         while task is not None:
             yield task
-            task = self._next_light() if time.monotonic() < end else None
+            task = self._next_light() if monotonic() < end else None
 
     def _next_light(self) -> Task | None:
         try:

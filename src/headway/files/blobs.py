@@ -345,10 +345,11 @@ class Blobs:
             self._open_pack()
         end, written, places = self._end, list[bytes](), dict[str, tuple[int, int]]()
         for name, data in many.items():
-            header, size = header_of(name, data), len(data)
+            size = len(data)
+            header = header_of(name, size)
             written += (header, data, ENDED)
             start = end + len(header)
-            end = start + size + len(ENDED)
+            end = start + size + 1
             places[name] = (start, size)
         try:
             write_all(self._disk, self._fd, b"".join(written), self._end)

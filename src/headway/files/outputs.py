@@ -241,27 +241,23 @@ class Outputs:
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
-        data = [one.data for one in placed]
-        if max(map(len, data), default=0) > self.largest:
-            large = {one.path for one in placed if one.path and len(one.data) > self.limit(one.path)}
-        else:
-            large = set()
+        paths, data = [one.path for one in placed], [one.data for one in placed]
+        sizes = list(map(len, data))
+        large = set[str]()
+        if max(sizes, default=0) > self.largest:
+            large = {path for path, size in zip(paths, sizes, strict=True) if path and size > self.limit(path)}
         if large:
-            fits = [one for one in placed if one.path not in large]
-            names = iter(self.blobs.put_all([one.data for one in fits], texts))
+            names = iter(self.blobs.put_all([one.data for one in placed if one.path not in large], texts))
             digests = [hashlib.sha256(one.data).hexdigest() if one.path in large else next(names) for one in placed]
         else:
             digests = self.blobs.put_all(data, texts)
-        self.observer.remember_written(
-            [
-                (one.path, digest, found, one.marked)
-                for one, digest in zip(placed, digests, strict=True)
-                if (found := one.found) is not None and one.path not in large
-            ]
-        )
+        found = [one.found if one.path not in large else None for one in placed]
+        self.observer.remember_written(paths, digests, found, [one.marked for one in placed])
+        if all(paths):
+            return list(map(Output, paths, digests, sizes))
         return [
-            Output(path := one.path, digest, len(one.data), "file" if path else "text")
-            for one, digest in zip(placed, digests, strict=True)
+            Output(path, digest, size, "file" if path else "text")
+            for path, digest, size in zip(paths, digests, sizes, strict=True)
         ]
 
     def order(self, path: str, data: bytes, left: str) -> Order | None:

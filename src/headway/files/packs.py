@@ -140,14 +140,14 @@ def _numbers(names: bytes) -> tuple[int, ...]:
     return struct.unpack(">" + "Q24x" * (len(names) // 32), names)
 
 
-def header_of(name: str, data: bytes) -> bytes:
+def header_of(name: str, size: int) -> bytes:
     """What stands before the bytes of a blob in a pack; `ENDED` stands behind them."""
-    return f"{name} {len(data)}\n".encode()
+    return f"{name} {size}\n".encode()
 
 
 def entry_of(name: str, data: bytes) -> bytes:
     """A blob as it stands in a pack."""
-    return b"".join((header_of(name, data), data, ENDED))
+    return b"".join((header_of(name, len(data)), data, ENDED))
 
 
 def entries(file: BinaryIO, pack: str, start: int) -> Iterator[tuple[str, Place]]:

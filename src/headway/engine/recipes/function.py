@@ -276,7 +276,7 @@ def call_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> st
     came, prints = kept_prints(job.printed, _attempt, job, loop)
     if os.getpid() != process:  # a child that the function left behind: the run is its parent's, and goes on there
         _exit(type(came) is Attempt and not came.ok)
-    if prints:
+    if prints.kept is not None:
         if type(came) is not Attempt:
             came = Attempt(True, value=came)
         came.stdout, came.stderr = prints.bytes("stdout"), prints.bytes("stderr") + came.stderr
@@ -287,7 +287,9 @@ def _attempt(job: Job, loop: asyncio.AbstractEventLoop | None) -> str | bytes | 
     function = job.function
     assert function is not None, "a function recipe has a function"
     try:
-        given = arguments(function, job)
+        given = dict(job.spec.args)
+        if "ctx" not in given and _wants_context(function):
+            given["ctx"] = Context(job)
         if job.timeout is None or inspect.iscoroutinefunction(function):
             value = function(**given)
         else:
@@ -388,14 +390,6 @@ def _words(error: BaseException | None) -> str:
 def _cut(text: str) -> str:
     """What an error says, as far as anybody reads it; the attempt's stderr has all of it."""
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
-
-
-def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
-    """`ctx` if the function names it, then the artifact's arguments by keyword."""
-    given = dict(job.spec.args)
-    if _wants_context(function) and "ctx" not in given:
-        given["ctx"] = Context(job)
-    return given
 
 
 @lru_cache(maxsize=1024)
