@@ -225,6 +225,47 @@ def test_each_order_is_told_of_on_its_own(write: Write, tmp_path: Path) -> None:
     assert write([]) == []
 
 
+def test_each_file_comes_into_its_own_folder(write: Write, tmp_path: Path) -> None:
+    """However they are mixed, whatever is the matter with a folder beside it, and however alike their names are."""
+    folders = [tmp_path / name for name in ("a", "ab", "abc", "gone", "file", "link")]
+    for folder in folders[:3]:
+        folder.mkdir()
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    numbers = [0, 0, 0, 1, 1, 2, 1, 0, 2, 2, 3, 3, 0, 4, 4, 1, 5, 5, 2, 0]
+    paths = [folders[number] / f"{n}" for n, number in enumerate(numbers)]
+    bad = {3: errno.ENOENT, 4: errno.ENOTDIR}
+    answers = write([new(path, str(path).encode()) for path in paths])
+    assert [error for error, _, _ in answers] == [bad.get(number, 0) for number in numbers]
+    for path, number, (_, found, _) in zip(paths, numbers, answers, strict=True):
+        if number not in bad:
+            assert (path.read_bytes(), known(path)) == (str(path).encode(), found)
+    assert sum(len(os.listdir(folder)) for folder in folders[:3]) == len(numbers) - 4
+
+
+def test_among_new_files_others_are_replaced(write: Write, tmp_path: Path) -> None:
+    """New ones and old ones of the same folder, in one call."""
+    paths = [tmp_path / str(n) for n in range(12)]
+    for path in paths[::3]:
+        path.write_text("old")
+    orders = [instead(path, known(path)) if n % 3 == 0 else new(path) for n, path in enumerate(paths)]
+    assert [error for error, _, _ in write(orders)] == [0] * 12
+    assert {path.read_text() for path in paths} == {"new"}
+    assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in paths)
+
+
+def test_a_path_that_is_too_long_is_told_of(write: Write, tmp_path: Path) -> None:
+    """Also where its folder could be opened: nobody would find what is in it."""
+    folder = str(tmp_path)
+    while len(folder) + 200 < os.pathconf("/", "PC_PATH_MAX") - 100:
+        folder += "/" + "d" * 199
+    os.makedirs(folder)
+    name = "n" * 150
+    orders = [(f"{folder}/{n}{name}", b"new", 0o666, None, None) for n in range(3)]
+    expected = 0 if len(f"{folder}/0{name}") < os.pathconf("/", "PC_PATH_MAX") else errno.ENAMETOOLONG
+    assert [error for error, _, _ in write(orders)] == [expected] * 3
+
+
 def test_half_of_a_file_is_not_left(write: Write, tmp_path: Path) -> None:
     """What there is no room for is not there at all, and what it was to replace still is."""
     path = tmp_path / "old"
