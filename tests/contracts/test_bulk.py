@@ -256,14 +256,13 @@ def test_among_new_files_others_are_replaced(write: Write, tmp_path: Path) -> No
 
 def test_a_path_that_is_too_long_is_told_of(write: Write, tmp_path: Path) -> None:
     """Also where its folder could be opened: nobody would find what is in it."""
-    folder = str(tmp_path)
-    while len(folder) + 200 < os.pathconf("/", "PC_PATH_MAX") - 100:
-        folder += "/" + "d" * 199
-    os.makedirs(folder)
-    name = "n" * 150
-    orders = [(f"{folder}/{n}{name}", b"new", 0o666, None, None) for n in range(3)]
-    expected = 0 if len(f"{folder}/0{name}") < os.pathconf("/", "PC_PATH_MAX") else errno.ENAMETOOLONG
-    assert [error for error, _, _ in write(orders)] == [expected] * 3
+    most, folder = os.pathconf("/", "PC_PATH_MAX"), tmp_path
+    while len(str(folder)) < most - 200:
+        folder /= "d" * 90
+    folder.mkdir(parents=True)
+    short, long = folder / "it", [folder / f"{n}".zfill(220) for n in range(3)]
+    assert [error for error, _, _ in write(list(map(new, (short, *long))))] == [0, *[errno.ENAMETOOLONG] * 3]
+    assert os.listdir(folder) == ["it"]
 
 
 def test_half_of_a_file_is_not_left(write: Write, tmp_path: Path) -> None:
