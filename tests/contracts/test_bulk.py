@@ -227,11 +227,11 @@ def test_each_order_is_told_of_on_its_own(write: Write, tmp_path: Path) -> None:
 
 def test_each_file_comes_into_its_own_folder(write: Write, tmp_path: Path) -> None:
     """However they are mixed, whatever is the matter with a folder beside it, and however alike their names are."""
-    folders = [tmp_path / name for name in ("a", "ab", "abc", "gone", "file", "link")]
+    folders = [tmp_path / name for name in ("aa", "ab", "aba", "gone", "file", "link")]
     for folder in folders[:3]:
         folder.mkdir()
     (tmp_path / "file").write_text("no folder")
-    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "link").symlink_to(tmp_path / "aa")
     numbers = [0, 0, 0, 1, 1, 2, 1, 0, 2, 2, 3, 3, 0, 4, 4, 1, 5, 5, 2, 0]
     paths = [folders[number] / f"{n}" for n, number in enumerate(numbers)]
     bad = {3: errno.ENOENT, 4: errno.ENOTDIR}
