@@ -401,7 +401,7 @@ def test_whatever_a_light_one_returns_it_comes_to_the_same(
     here: Path, monkeypatch: pytest.MonkeyPatch, odd: str
 ) -> None:
     """In a row with others or by itself: the same file, the same events, the same words, the same failure."""
-    told = list[dict[str, Any]]()
+    told, calls = list[dict[str, Any]](), list[int]()
     for light in (True, False):
         for limit in ("LIGHT_MS", "LIGHT_LATE"):
             monkeypatch.setattr(workers, limit, 10_000 if light else -1)
@@ -410,6 +410,7 @@ def test_whatever_a_light_one_returns_it_comes_to_the_same(
         monkeypatch.chdir(root)
 
         def make(n: int, ctx: Context) -> Any:
+            calls.append(n)
             return odd_one(odd if n == 30 else "text", ctx)
 
         plan = Plan("In a row", id="row", project=root)
@@ -434,6 +435,8 @@ def test_whatever_a_light_one_returns_it_comes_to_the_same(
         )
     assert told[0] == told[1]
     assert (told[0]["kept"], len(told[0]["others"])) == ([], 39)
+    assert told[0]["words"] == (b"at n30" if odd == "words, and text" else b"")
+    assert sorted(calls) == sorted([*range(40), *range(40)])
 
 
 def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:
