@@ -183,6 +183,34 @@ done:
     return result;
 }
 
+PyDoc_STRVAR(is_clear_doc, "is_clear(folder, path): see is_clear_by_steps in bulk.py.");
+
+static PyObject *
+is_clear(PyObject *module, PyObject *args)
+{
+    PyObject *given_folder, *given_path, *folder, *path;
+    const char *above, *below;
+    struct stat found;
+    int clear = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:is_clear", &given_folder, &given_path))
+        return NULL;
+    folder = as_path(given_folder, &above);
+    if (folder == NULL)
+        return NULL;
+    path = as_path(given_path, &below);
+    if (path != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        if (lstat(above, &found) == 0 && S_ISDIR(found.st_mode))
+            clear = lstat(below, &found) != 0 && errno == ENOENT;
+        Py_END_ALLOW_THREADS
+        Py_DECREF(path);
+    }
+    Py_DECREF(folder);
+    return path != NULL ? PyBool_FromLong(clear) : NULL;
+}
+
 /* Writing. */
 
 typedef struct {
@@ -230,10 +258,10 @@ take_place(const Order *order)
     return rename(order->aside, order->target) ? errno : 0;
 }
 
+/* A new file, at a path from a folder that is open, or from anywhere if that is AT_FDCWD. */
 static void
-carry_out(Order *order)
+carry_out(Order *order, int folder, const char *path)
 {
-    const char *path = order->aside != NULL ? order->aside : order->target;
     struct timespec times[2];
     struct stat found;
     int fd;
@@ -242,7 +270,7 @@ carry_out(Order *order)
     times[1] = times[0];
     order->marked = NS(times[0]);
     do
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, order->mode);
+        fd = openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, order->mode);
     while (fd < 0 && errno == EINTR);
     if (fd < 0) {
         order->error = errno;
@@ -258,9 +286,48 @@ carry_out(Order *order)
     if (close(fd) && errno != EINTR && !order->error)
         order->error = errno; /* over a network, it is only now that there is no room */
     if (order->error)
-        unlink(path); /* half of it would be taken for somebody's */
+        unlinkat(folder, path, 0); /* half of it would be taken for somebody's */
     else
         order->known = known_of(&found);
+}
+
+/* How long the path of the folder is that a new file belongs into; 0 where that is not to be opened for it. */
+static size_t
+folder_of(const Order *order)
+{
+    const char *slash = order->aside == NULL ? strrchr(order->target, '/') : NULL;
+    return slash != NULL && strlen(order->target) < PATH_MAX ? (size_t)(slash - order->target) : 0;
+}
+
+/* Many new files, most of them side by side: from their folder, they are found sooner than from the top. */
+static void
+carry_out_all(Order *orders, Py_ssize_t count)
+{
+    char room[PATH_MAX];
+    size_t length = 0, next = count ? folder_of(&orders[0]) : 0;
+    int folder = -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Order *order = &orders[i];
+        size_t above = next;
+        if (folder >= 0 && (above != length || memcmp(room, order->target, length))) {
+            close(folder);
+            folder = -1;
+        }
+        next = i + 1 < count ? folder_of(&orders[i + 1]) : 0;
+#ifdef O_PATH
+        if (folder < 0 && above && above == next && !memcmp(order->target, orders[i + 1].target, above)) {
+            memcpy(room, order->target, length = above);
+            room[length] = '\0';
+            folder = open(room, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        }
+#endif
+        if (folder >= 0)
+            carry_out(order, folder, order->target + length + 1);
+        else
+            carry_out(order, AT_FDCWD, order->aside != NULL ? order->aside : order->target);
+    }
+    if (folder >= 0)
+        close(folder);
 }
 
 /* The path of an order, and what is to be there. */
@@ -305,7 +372,7 @@ answer_of(const Order *order)
 
 /* Have a list of orders carried out, and tell what became of each. */
 static PyObject *
-carry_all_out(PyObject *given, int (*take)(PyObject *, Order *), void (*carry)(Order *),
+carry_all_out(PyObject *given, int (*take)(PyObject *, Order *), void (*carry)(Order *, Py_ssize_t),
               PyObject *(*answer)(const Order *))
 {
     PyObject *result = NULL;
@@ -328,8 +395,7 @@ carry_all_out(PyObject *given, int (*take)(PyObject *, Order *), void (*carry)(O
             goto done;
     }
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++)
-        carry(&orders[i]);
+    carry(orders, count);
     Py_END_ALLOW_THREADS
     result = PyList_New(0);
     for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
@@ -357,7 +423,7 @@ write_files(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "O!:write", &PyList_Type, &given))
         return NULL;
-    return carry_all_out(given, take_order, carry_out, answer_of);
+    return carry_all_out(given, take_order, carry_out_all, answer_of);
 }
 
 /* Writing over. */
@@ -411,6 +477,13 @@ carry_over(Order *order)
         order->error = errno;
 }
 
+static void
+carry_over_all(Order *orders, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++)
+        carry_over(&orders[i]);
+}
+
 static int
 take_over(PyObject *given, Order *order)
 {
@@ -438,11 +511,12 @@ write_files_over(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "O!:write_over", &PyList_Type, &given))
         return NULL;
-    return carry_all_out(given, take_over, carry_over, error_of);
+    return carry_all_out(given, take_over, carry_over_all, error_of);
 }
 
 static PyMethodDef methods[] = {
     {"changed", changed, METH_VARARGS, changed_doc},
+    {"is_clear", is_clear, METH_VARARGS, is_clear_doc},
     {"write", write_files, METH_VARARGS, write_doc},
     {"write_over", write_files_over, METH_VARARGS, write_over_doc},
     {NULL, NULL, 0, NULL},
@@ -451,7 +525,7 @@ static PyMethodDef methods[] = {
 static int
 begin(PyObject *module)
 {
-    return PyModule_AddIntConstant(module, "VERSION", 2);
+    return PyModule_AddIntConstant(module, "VERSION", 3);
 }
 
 static PyModuleDef_Slot slots[] = {

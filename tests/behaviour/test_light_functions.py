@@ -362,6 +362,83 @@ def test_what_somebody_writes_in_the_moment_before_it_is_made_is_kept(here: Path
     assert [Project(here).blobs.get(output.digest) for output in kept.outputs] == [b"mine"]
 
 
+def odd_one(how: str, ctx: Context) -> Any:
+    """What a function may come to, besides text."""
+    text = f"{ctx.id}\n"
+    if how in ("its own file", "its own file, and text"):
+        ctx.output.write_text("its own")
+    if how == "words, and text":
+        sys.stdout.write(f"at {ctx.id}")
+    if how == "a path":
+        (ctx.root / "beside.txt").write_text(text)
+    if how == "an error":
+        raise ValueError(text)
+    values: dict[str, Any] = {
+        "bytes": text.encode(),
+        "a value": {"id": ctx.id},
+        "a path": Path("beside.txt"),
+        "a text of its own kind": type("Text", (str,), {})(text),
+        "its own file": None,
+        "nothing": None,
+        "no text": f"\ud800{text}",
+    }
+    return values.get(how, text)
+
+
+ODD = (
+    "bytes",
+    "a value",
+    "a path",
+    "a text of its own kind",
+    "its own file",
+    "its own file, and text",
+    "words, and text",
+)
+
+
+@pytest.mark.parametrize("odd", [*ODD, "no text", "nothing", "an error"])
+def test_whatever_a_light_one_returns_it_comes_to_the_same(
+    here: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    """In a row with others or by itself: the same file, the same events, the same words, the same failure."""
+    told, calls = list[dict[str, Any]](), list[int]()
+    for light in (True, False):
+        for limit in ("LIGHT_MS", "LIGHT_LATE"):
+            monkeypatch.setattr(workers, limit, 10_000 if light else -1)
+        root = here / str(light)
+        root.mkdir()
+        monkeypatch.chdir(root)
+
+        def make(n: int, ctx: Context) -> Any:
+            calls.append(n)
+            return odd_one(odd if n == 30 else "text", ctx)
+
+        plan = Plan("In a row", id="row", project=root)
+        for n in range(40):
+            plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt")
+        result = plan.run(jobs=1, check=False)
+        assert len(result.made) + len(result.failed) == 40
+        history = [record.event for record in PlanStore(str(root / ".headway/plans")).folder("row").history()]
+        ends = [event for event in history if event.type in ("artifact_completed", "artifact_failed")]
+        (end,) = [event for event in ends if event.id == "n30"]  # type: ignore[attr-defined]  # both have one
+        fields = msgspec.structs.asdict(end)
+        words = Project(root).blobs.get(fields["stdout"]) if fields.get("stdout") else b""
+        path = root / "out/30.txt"
+        told.append(
+            {
+                "file": path.read_bytes() if path.exists() else None,
+                "kept": [event for event in history if isinstance(event, EditPreserved)],
+                "words": words,
+                "what": {key: fields.get(key) for key in ("type", "outputs", "left", "code", "error")},
+                "others": {p.read_text() for p in (root / "out").iterdir() if p != path},
+            }
+        )
+    assert told[0] == told[1]
+    assert (told[0]["kept"], len(told[0]["others"])) == ([], 39)
+    assert told[0]["words"] == (b"at n30" if odd == "words, and text" else b"")
+    assert sorted(calls) == sorted([*range(40), *range(40)])
+
+
 def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:
     """Nobody has to run again because a source was edited while it was not even begun."""
     (here / "source.txt").write_text("old")

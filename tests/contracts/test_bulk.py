@@ -24,6 +24,7 @@ from headway.bulk import (
     Order,
     Over,
     changed_one_by_one,
+    is_clear_by_steps,
     known_of,
     write_one_by_one,
     write_over_one_by_one,
@@ -32,6 +33,7 @@ from headway.bulk import (
 Write = Callable[[list[Order]], list[Answer]]
 WriteOver = Callable[[list[Over]], list[int]]
 Changed = Callable[[str, list[str], Sequence[Known]], list[int]]
+IsClear = Callable[[str, str], bool]
 
 PURE = bool(os.environ.get("HEADWAY_PURE"))
 BY_ONE = pytest.param(write_one_by_one, id="python")
@@ -53,6 +55,11 @@ def changed(write: Write) -> Changed:
 @pytest.fixture
 def write_over(write: Write) -> WriteOver:
     return write_over_one_by_one if write is write_one_by_one else bulk.write_over
+
+
+@pytest.fixture
+def is_clear(write: Write) -> IsClear:
+    return is_clear_by_steps if write is write_one_by_one else bulk.is_clear
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +91,46 @@ def test_it_is_built_in_c_where_there_is_a_compiler() -> None:
     assert bulk.write is not write_one_by_one
     assert bulk.changed is not changed_one_by_one
     assert bulk.write_over is not write_over_one_by_one
+    assert bulk.is_clear is not is_clear_by_steps
+
+
+# Asking.
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link", "link to nowhere"])
+def test_only_where_nothing_stands_is_it_clear(is_clear: IsClear, tmp_path: Path, there: str) -> None:
+    """A link that leads nowhere stands there, too."""
+    folder, path = str(tmp_path), tmp_path / "it"
+    assert is_clear(folder, str(path))
+    if there == "file":
+        path.write_text("theirs")
+    elif there == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "nowhere" if there == "link to nowhere" else tmp_path)
+    assert not is_clear(folder, str(path))
+    path.rename(tmp_path / "away")
+    assert is_clear(folder, str(path))
+
+
+def test_a_folder_that_is_not_there_or_is_none_has_nothing_clear_in_it(is_clear: IsClear, tmp_path: Path) -> None:
+    """Whoever asks has to look more closely: it may have to be made, or lead elsewhere."""
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "folder").mkdir()
+    found = {
+        name: is_clear(str(tmp_path / name), str(tmp_path / name / "it")) for name in (*os.listdir(tmp_path), "no")
+    }
+    assert found == {"file": False, "link": False, "folder": True, "no": False}
+
+
+def test_what_cannot_be_asked_about_is_not_clear(is_clear: IsClear, tmp_path: Path) -> None:
+    """A name that is too long, or below a file: whoever writes there is told what is the matter."""
+    (tmp_path / "file").write_text("no folder")
+    assert not is_clear(str(tmp_path), str(tmp_path / ("long" * 100)))
+    assert not is_clear(str(tmp_path), str(tmp_path / "file/it"))
+    with pytest.raises(ValueError, match="null"):
+        is_clear(str(tmp_path), "a\0b")
 
 
 # Writing.
@@ -176,6 +223,46 @@ def test_each_order_is_told_of_on_its_own(write: Write, tmp_path: Path) -> None:
     assert [error for error, *_ in answers] == [0, errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG, 0]
     assert (a.read_text(), b.read_text()) == ("new", "new")
     assert write([]) == []
+
+
+def test_each_file_comes_into_its_own_folder(write: Write, tmp_path: Path) -> None:
+    """However they are mixed, whatever is the matter with a folder beside it, and however alike their names are."""
+    folders = [tmp_path / name for name in ("aa", "ab", "aba", "gone", "file", "link")]
+    for folder in folders[:3]:
+        folder.mkdir()
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "link").symlink_to(tmp_path / "aa")
+    numbers = [0, 0, 0, 1, 1, 2, 1, 0, 2, 2, 3, 3, 0, 4, 4, 1, 5, 5, 2, 0]
+    paths = [folders[number] / f"{n}" for n, number in enumerate(numbers)]
+    bad = {3: errno.ENOENT, 4: errno.ENOTDIR}
+    answers = write([new(path, str(path).encode()) for path in paths])
+    assert [error for error, _, _ in answers] == [bad.get(number, 0) for number in numbers]
+    for path, number, (_, found, _) in zip(paths, numbers, answers, strict=True):
+        if number not in bad:
+            assert (path.read_bytes(), known(path)) == (str(path).encode(), found)
+    assert sum(len(os.listdir(folder)) for folder in folders[:3]) == len(numbers) - 4
+
+
+def test_among_new_files_others_are_replaced(write: Write, tmp_path: Path) -> None:
+    """New ones and old ones of the same folder, in one call."""
+    paths = [tmp_path / str(n) for n in range(12)]
+    for path in paths[::3]:
+        path.write_text("old")
+    orders = [instead(path, known(path)) if n % 3 == 0 else new(path) for n, path in enumerate(paths)]
+    assert [error for error, _, _ in write(orders)] == [0] * 12
+    assert {path.read_text() for path in paths} == {"new"}
+    assert sorted(os.listdir(tmp_path)) == sorted(path.name for path in paths)
+
+
+def test_a_path_that_is_too_long_is_told_of(write: Write, tmp_path: Path) -> None:
+    """Also where its folder could be opened: nobody would find what is in it."""
+    most, folder = os.pathconf("/", "PC_PATH_MAX"), tmp_path
+    while len(str(folder)) < most - 200:
+        folder /= "d" * 90
+    folder.mkdir(parents=True)
+    short, long = folder / "it", [folder / f"{n}".zfill(220) for n in range(3)]
+    assert [error for error, _, _ in write(list(map(new, (short, *long))))] == [0, *[errno.ENAMETOOLONG] * 3]
+    assert os.listdir(folder) == ["it"]
 
 
 def test_half_of_a_file_is_not_left(write: Write, tmp_path: Path) -> None:

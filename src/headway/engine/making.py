@@ -20,7 +20,7 @@ from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
-from headway.engine.row import Outcome, Row, failure_of, left_by
+from headway.engine.row import File, Outcome, Row, failure_of, left_by
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs, Placed
@@ -76,25 +76,49 @@ class Workshop:
         Never raises: an engine's own error is the artifact's failure, said so.
         """
         for task in tasks:
+            made: Outcome | File
             try:
-                outcome = self.make(task, row)
+                made = self._make_plainly(task, row) if _is_plain(task) else self.make(task, row)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
                 spec = task.job.spec
                 left = left_by(self.outputs, (*spec.produces, *spec.modifies))
-                outcome = Outcome(spec.id, False, left, *failure_of(error))
-            if not row.end(outcome):
+                made = Outcome(spec.id, False, left, *failure_of(error))
+            if not (row.end_with(made) if isinstance(made, File) else row.end(made)):
                 return False
         return True
+
+    def _make_plainly(self, task: Task, row: Row) -> Outcome | File:
+        """As `make`, in few steps, as long as nothing comes of it but bytes for a file that was not there."""
+        job = task.job
+        spec = job.spec
+        path = spec.produces[0]
+        if not row.is_clear(path):
+            return self.make(task, row)
+        began = time.monotonic()
+        came = _functions()[0](job, task.loop)
+        if isinstance(came, Attempt):
+            return self._make(task, row, began, came)
+        if isinstance(came, str):
+            try:
+                came = came.encode()
+            except UnicodeEncodeError:  # which is told as whatever cannot be written is
+                return self._make(task, row, began, Attempt(True, value=came))
+        outcome = Outcome(spec.id, True, ms=round((time.monotonic() - began) * 1000))
+        return File(self.outputs.order_new(path, came), outcome, Placed(path, came), "")
 
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
         began = time.monotonic()
-        attempt, stood = 0, tuple[Output, ...]()
         if task.left and self._is_touched(task):
             return Outcome(task.job.spec.id, False, (), TOUCHED, "Somebody has been at its paths")
+        return self._make(task, row, began)
+
+    def _make(self, task: Task, row: Row, began: float, first: Attempt | None = None) -> Outcome:
+        """All attempts of one artifact. `first`: what its function came to, where it was called already."""
+        attempt, stood = 0, tuple[Output, ...]()
         while True:
             attempt += 1
-            outcome = self._attempt(task, row)
+            outcome = self._attempt(task, row, first)
             attempts = task.retry.attempts
             if attempts > 1:
                 row.keep()  # if that fails, it is tried again as well
@@ -132,21 +156,24 @@ class Workshop:
             return True
         return False
 
-    def _attempt(self, task: Task, row: Row) -> Outcome:
+    def _attempt(self, task: Task, row: Row, came: Attempt | None = None) -> Outcome:
         job = task.job
         spec = job.spec
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         said = Outcome(spec.id, True)
         try:
-            row.make_parents(paths)
-            if task.before and not self.put_back(task.before):
-                return said.fail("unstored", "What a shared file was before is not stored any more")
-            if spec.templates and self._render is not None:
-                job = self._with_prompt(task, said, row)
-            if job.function is not None:
-                attempt = _functions()[0](job, task.loop)
+            if came is not None:
+                attempt = came
             else:
-                attempt = _command(job, spec.run, collect=not paths)
+                row.make_parents(paths)
+                if task.before and not self.put_back(task.before):
+                    return said.fail("unstored", "What a shared file was before is not stored any more")
+                if spec.templates and self._render is not None:
+                    job = self._with_prompt(task, said, row)
+                if job.function is not None:
+                    attempt = _functions()[1](job, task.loop)
+                else:
+                    attempt = _command(job, spec.run, collect=not paths)
             if job.responses:
                 attempt.stdout = "\n".join(job.responses).encode()
             if attempt.stdout or attempt.stderr:
@@ -235,7 +262,7 @@ class Workshop:
         spec = job.spec
         if job.function is None:
             return (value if isinstance(value, bytes) and not spec.produces else b""), {}
-        _, written = _functions()
+        _, _, written = _functions()
         text, known = b"", dict[str, Placed]()
         returned = written(value, job)
         later = light and len(returned) == len(spec.produces) and not (spec.modifies or spec.gates)
@@ -314,7 +341,11 @@ class Workshop:
                     name = required.phase if required.phase and required.unit == spec.unit else r
                     inputs[name] = self.input(recorded(r), required.outputs)
             return inputs
-        return Inputs({required: self.input(recorded(required)) for required in spec.requires})
+        inputs, prefix = Inputs(), self._prefix
+        for r in spec.requires:
+            outputs = recorded(r)
+            inputs[r] = Input(prefix, outputs) if outputs and outputs[0].path else self.input(outputs)
+        return inputs
 
     def input(self, outputs: tuple[Output, ...], names: Mapping[str, str] | None = None) -> Input:
         """What a recipe gets of a requirement. Text without a file is put into one."""
@@ -325,11 +356,30 @@ class Workshop:
 
 
 @cache
-def _functions() -> tuple[Callable[[Job, Any], Attempt], Callable[[Any, Job], dict[str, bytes | Path]]]:
-    """How a function is run, and what it returned is written: imported with the first one, not asked for each time."""
-    from headway.engine.recipes.function import run_function, written
+def _functions() -> tuple[
+    Callable[[Job, Any], str | bytes | Attempt],
+    Callable[[Job, Any], Attempt],
+    Callable[[Any, Job], dict[str, bytes | Path]],
+]:
+    """How a function is called, how it is run, and how what it returned is written: imported with the first one, not
+    asked for each time.
+    """
+    from headway.engine.recipes.function import call_function, run_function, written
 
-    return run_function, written
+    return call_function, run_function, written
+
+
+def _is_plain(task: Task) -> bool:
+    """Whether there is but a moment's work for a function, whose one output is a file that is not there yet."""
+    job = task.job
+    spec = job.spec
+    produces = spec.produces
+    if not task.light or len(produces) != 1 or job.function is None or job.timeout is not None:
+        return False
+    if task.before or task.retry.attempts > 1 or task.left.get(produces[0]) != "" or len(task.left) != 1:
+        return False
+    more = spec.outputs or spec.modifies or spec.templates or spec.verify or spec.gates
+    return not more and not produces[0].endswith("/")
 
 
 def _command(job: Job, line: str, *, collect: bool = False) -> Attempt:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -53,19 +52,13 @@ class Outcome(msgspec.Struct):
         return self
 
 
-class _File(NamedTuple):
+class File(msgspec.Struct):
     """An output that is yet to be written, and the digest of what was left there."""
 
     order: Order
     outcome: Outcome
     placed: Placed
     left: str
-
-    @property
-    def folder(self) -> str:
-        """That it belongs into."""
-        path = self.placed.path
-        return path[: path.rfind("/") + 1]
 
 
 class _Due:
@@ -74,9 +67,9 @@ class _Due:
     __slots__ = ("added", "ended", "files", "size")
 
     def __init__(self) -> None:
-        self.files: list[_File] = []
+        self.files: list[File] = []
         self.size = 0
-        self.added: list[tuple[Outcome, list[Placed]]] = []
+        self.added: list[tuple[Outcome, Sequence[Placed]]] = []
         self.ended: list[Outcome] = []
 
 
@@ -96,7 +89,7 @@ class Row:
         self._due = _Due()
         self._ended: list[Outcome] = []
         self._since = 0.0
-        self._made: list[tuple[Outcome, list[Placed]]] = []
+        self._made: list[tuple[Outcome, Sequence[Placed]]] = []
         self._said: list[tuple[Outcome, str, bytes]] = []
         self._size = 0
 
@@ -106,6 +99,11 @@ class Row:
             if self._folder != path[: path.rfind("/", 0, -1) + 1]:
                 self._outputs.make_parents(path)
         self._folder = None
+
+    def is_clear(self, path: str) -> bool:
+        """Whether there is nothing to do or to be told before something is made for an output path (see `Outputs`)."""
+        self._folder = None
+        return self._outputs.is_clear(path)
 
     # Files.
 
@@ -120,7 +118,7 @@ class Row:
         else:
             placed = Placed(path, data)
             with self._lock:
-                self._due.files.append(_File(order, outcome, placed, left))
+                self._due.files.append(File(order, outcome, placed, left))
                 self._due.size += len(data)
         return placed
 
@@ -135,18 +133,18 @@ class Row:
                 if error:
                     alone.append(file)
                 else:
-                    file.placed.found, file.placed.marked = found, marked
+                    placed = file.placed
+                    placed.found, placed.marked = found, marked
             for file in alone:
                 self._write_alone(file)
-            for outcome, made in due.added:
-                if outcome.ok:
-                    self._add(outcome, made)
-                else:
-                    outcome.outputs = left_by(self._outputs, [one.path for one in made if one.path])
+            failed = [added for added in due.added if not added[0].ok]
+            for outcome, made in failed:
+                outcome.outputs = left_by(self._outputs, [one.path for one in made if one.path])
+            self._add([added for added in due.added if added[0].ok] if failed else due.added)
             self._ended += due.ended
-        return all(file.outcome.ok for file in files)
+        return not [file for file in files if not file.outcome.ok]
 
-    def _written(self, files: list[_File]) -> tuple[list[_File], list[_File], list[Answer]]:
+    def _written(self, files: list[File]) -> tuple[list[File], list[File], list[Answer]]:
         """Files that were written together, those that have to be looked at alone, and what became of the first."""
         try:
             ready, alone = self._sorted(files)
@@ -157,32 +155,38 @@ class Row:
             self.pace = (answers[-1][2] - answers[0][2]) / (len(answers) - 1) / 1e9
         return ready, alone, answers
 
-    def _sorted(self, files: list[_File]) -> tuple[list[_File], list[_File]]:
+    def _sorted(self, files: list[File]) -> tuple[list[File], list[File]]:
         """Files that can be written, and those whose folder is not what it was: recipes may have done anything to it
         since it was looked at.
         """
         self._outputs.refuse_late()
         self._outputs.forget_folders()
-        folders: dict[str, bool] = {"": True}
-        for file in files:
-            if file.folder not in folders:
-                try:
-                    self._outputs.make_parents(file.placed.path)
-                except (HeadwayError, OSError):
-                    folders[file.folder] = False
-                else:
-                    folders[file.folder] = True
-        if all(folders.values()):
+        paths = [file.placed.path for file in files]
+        folders = [path[: path.rfind("/") + 1] for path in paths]
+        lost = {folder for folder, path in dict(zip(folders, paths, strict=True)).items() if not self._is_there(path)}
+        if not lost:
             return files, []
-        return [f for f in files if folders[f.folder]], [f for f in files if not folders[f.folder]]
+        ready, alone = list[File](), list[File]()
+        for folder, file in zip(folders, files, strict=True):
+            (alone if folder in lost else ready).append(file)
+        return ready, alone
 
-    def _write_alone(self, file: _File) -> None:
+    def _is_there(self, path: str) -> bool:
+        """Whether the folder of an output is there, or could be made."""
+        try:
+            if "/" in path:
+                self._outputs.make_parents(path)
+        except (HeadwayError, OSError):
+            return False
+        return True
+
+    def _write_alone(self, file: File) -> None:
         """What could not be written like that is looked at more closely; if it cannot be written at all, it failed."""
-        _, outcome, placed, left = file
+        outcome, placed = file.outcome, file.placed
         if not outcome.ok:
             return
         try:
-            closely = self._outputs.place(placed.path, placed.data, left=left)
+            closely = self._outputs.place(placed.path, placed.data, left=file.left)
             placed.found, placed.marked = closely.found, closely.marked
             if closely.stood is not None:
                 outcome.stood += (closely.stood,)
@@ -202,15 +206,14 @@ class Row:
                 self._due.added.append((outcome, placed))
                 return
             if outcome.ok:  # else it could not be written
-                self._add(outcome, placed)
+                self._add([(outcome, placed)])
         path = placed[-1].path
         if path and not outcome.checks:
             self._folder = path[: path.rfind("/", 0, -1) + 1]
 
-    def _add(self, outcome: Outcome, placed: list[Placed]) -> None:
-        self._made.append((outcome, placed))
-        for one in placed:
-            self._size += len(one.data)
+    def _add(self, made: list[tuple[Outcome, Sequence[Placed]]]) -> None:
+        self._made += made
+        self._size += sum([len(one.data) for _, placed in made for one in placed])
         if self._size >= LARGE:
             self.keep()
 
@@ -263,6 +266,20 @@ class Row:
             (due.ended if due.files else self._ended).append(outcome)
             is_much = len(due.files) >= TOGETHER or due.size >= LARGE
         return (not is_much or self.write()) and outcome.ok
+
+    def end_with(self, file: File) -> bool:
+        """As `place`, `add` and `end`, of an artifact from which nothing came but a file that is written later."""
+        outcome, placed = file.outcome, file.placed
+        with self._lock:
+            due = self._due
+            if not due.ended and not self._ended:
+                self._since = time.monotonic()
+            due.files.append(file)
+            due.size += len(placed.data)
+            due.added.append((outcome, (placed,)))
+            due.ended.append(outcome)
+            is_much = len(due.files) >= TOGETHER or due.size >= LARGE
+        return not is_much or (self.write() and outcome.ok)
 
     def tell(self, *, after: float = 0.0) -> list[Outcome]:
         """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""

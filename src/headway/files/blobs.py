@@ -18,12 +18,14 @@ from typing import NamedTuple
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater
 from headway.files.packs import (
+    ENDED,
     Index,
     Place,
     copy_aside,
     entries,
     entry_of,
     gaps_in,
+    header_of,
     index_of,
     is_being_written,
     whole_entries,
@@ -109,12 +111,17 @@ class Blobs:
             self._disown()
             if self._share < 0:
                 self._take_share()
-            new = {**(named or {}), **dict(zip(names, many, strict=True))}
-            for name in self._sound_among(new):
+            new = dict(zip(names, many, strict=True))
+            if named:
+                new = {**named, **new}
+            has_large = max(map(len, new.values()), default=0) >= LARGE
+            large = [name for name, data in new.items() if len(data) >= LARGE] if has_large else []
+            for name in self._sound_among(new, large):
                 del new[name]
-            for name in [name for name, data in new.items() if len(data) >= LARGE]:
-                self._write_large(name, new.pop(name))
-                self._sound.add(name)
+            for name in large:
+                if name in new:
+                    self._write_large(name, new.pop(name))
+                    self._sound.add(name)
             if new:
                 self._write_packed(new)
                 self._sound.update(new)
@@ -311,8 +318,11 @@ class Blobs:
                 if share >= 0:
                     os.close(share)
 
-    def _sound_among(self, many: Mapping[str, bytes]) -> set[str]:
-        """Those that are here already as they should be: each is looked at once, so that damage does not last."""
+    def _sound_among(self, many: Mapping[str, bytes], large: Sequence[str]) -> set[str]:
+        """Those that are here already as they should be: each is looked at once, so that damage does not last.
+
+        `large`: the names of those that are files of their own.
+        """
         sound = self._sound.intersection(many)
         if len(sound) == len(many):
             return sound
@@ -321,7 +331,7 @@ class Blobs:
         listed = self._elsewhere.keys() & many.keys()
         for places in list(self._packed.values()):
             listed |= places.among(many) if isinstance(places, Index) else places.keys() & many.keys()
-        listed.update([n for n, data in many.items() if len(data) >= LARGE and os.path.exists(self._large(n))])
+        listed.update([name for name in large if os.path.exists(self._large(name))])
         for name in listed - sound:
             with suppress(BlobDamaged):
                 self.get(name)
@@ -335,10 +345,12 @@ class Blobs:
             self._open_pack()
         end, written, places = self._end, list[bytes](), dict[str, tuple[int, int]]()
         for name, data in many.items():
-            entry, size = entry_of(name, data), len(data)
-            written.append(entry)
-            end += len(entry)
-            places[name] = (end - size - 1, size)
+            size = len(data)
+            header = header_of(name, size)
+            written += (header, data, ENDED)
+            start = end + len(header)
+            end = start + size + 1
+            places[name] = (start, size)
         try:
             write_all(self._disk, self._fd, b"".join(written), self._end)
         except OSError as error:

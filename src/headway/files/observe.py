@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -194,16 +194,22 @@ class Observer:
         with suppress(OSError):
             self._keep(path, os.lstat(self._prefix + path), digest, kind)
 
-    def remember_written(self, path: str, digest: str, found: Known, marked: int) -> None:
-        """The same by whoever wrote the file, left it as `found` and gave it the time `marked`, to the nanosecond.
+    def remember_written(
+        self, paths: Sequence[str], digests: Sequence[str], left: Sequence[Known | None], marked: Sequence[int]
+    ) -> None:
+        """The same of many by whoever wrote them, left them like this (or wrote none) and gave each this time, to the
+        nanosecond.
 
-        The kernel's own times come in ticks, so whoever writes to it afterwards, be it within the same tick, leaves
-        another one.
+        The kernel's own times come in ticks, so whoever writes to one afterwards, be it within the same tick, leaves
+        another time.
         """
-        _, mtime, ctime, _ = found
-        at = max(marked, ctime) + RACY_NS + AS_LEFT if mtime == marked else marked
-        self.entries[path] = Entry(_new(Stat, found), digest, "file", at)
-        self.changed.add(path)
+        entries, changed, certain = self.entries, self.changed, RACY_NS + AS_LEFT
+        for path, digest, found, given in zip(paths, digests, left, marked, strict=True):
+            if found is not None:
+                _, mtime, ctime, _ = found
+                at = max(given, ctime) + certain if mtime == given else given
+                entries[path] = Entry(_new(Stat, found), digest, "file", at)
+                changed.add(path)
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"

@@ -241,30 +241,31 @@ class Outputs:
 
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
-        remember = self.observer.remember_written
-        most, always = self.largest, self.always
-        large = {one.path for one in placed if len(one.data) > most and one.path and one.path not in always}
-        fits = [one.data for one in placed if one.path not in large] if large else [one.data for one in placed]
-        names = iter(self.blobs.put_all(fits, texts))
-        outputs = []
-        for one in placed:
-            path, data = one.path, one.data
-            size = len(data)
-            if path in large:
-                digest = hashlib.sha256(data).hexdigest()
-            else:
-                digest = next(names)
-                if one.found is not None:
-                    remember(path, digest, one.found, one.marked)
-            outputs.append(Output(path, digest, size, "file" if path else "text"))
-        return outputs
+        paths, data = [one.path for one in placed], [one.data for one in placed]
+        sizes = list(map(len, data))
+        large = set[str]()
+        if max(sizes, default=0) > self.largest:
+            large = {path for path, size in zip(paths, sizes, strict=True) if path and size > self.limit(path)}
+        if large:
+            names = iter(self.blobs.put_all([one.data for one in placed if one.path not in large], texts))
+            digests = [hashlib.sha256(one.data).hexdigest() if one.path in large else next(names) for one in placed]
+        else:
+            digests = self.blobs.put_all(data, texts)
+        found = [one.found if one.path not in large else None for one in placed]
+        self.observer.remember_written(paths, digests, found, [one.marked for one in placed])
+        if all(paths):
+            return list(map(Output, paths, digests, sizes))
+        return [
+            Output(path, digest, size, "file" if path else "text")
+            for path, digest, size in zip(paths, digests, sizes, strict=True)
+        ]
 
     def order(self, path: str, data: bytes, left: str) -> Order | None:
         """How to write bytes in the place of what was `left` there, or of nothing: whoever carries it out may have
         others to carry out with it. None where there is more to be looked at.
         """
         if not left:
-            return self._new(path, data)
+            return self.order_new(path, data)
         seen = self.observer.entries.get(path)
         if seen is None or seen.kind != "file" or seen.digest != left:
             return None
@@ -272,7 +273,7 @@ class Outputs:
             return None  # what came out the same is left as it stands
         return self._instead(path, data, seen.stat)
 
-    def _new(self, path: str, data: bytes) -> Order:
+    def order_new(self, path: str, data: bytes) -> Order:
         """How to write bytes where nothing stands."""
         return self._prefix + path, data, 0o666, None, None
 
@@ -288,7 +289,7 @@ class Outputs:
                 return Placed(path, data)
             return self._replace(path, data, left)
         try:
-            return _placed(path, data, self._new(path, data))
+            return _placed(path, data, self.order_new(path, data))
         except (FileExistsError, IsADirectoryError):
             return self._replace(path, data, left)
 
@@ -324,7 +325,7 @@ class Outputs:
         try:
             is_file = stat.S_ISREG(os.lstat(self._prefix + path).st_mode)
         except FileNotFoundError:
-            return self._new(path, data)
+            return self.order_new(path, data)
         seen = self.observer.entries.get(path) if is_file else None
         return self._instead(path, data, seen.stat if seen is not None else None)
 
@@ -368,6 +369,13 @@ class Outputs:
             os.makedirs(self._full(parent), exist_ok=True)
         self._sound.discard(parent)  # whatever it was: it is a link, or had to be made again
         self._refuse_outside(path)
+
+    def is_clear(self, path: str) -> bool:
+        """Whether nothing stands at a path, and the folder above it is there and was looked at: as `is_free` and
+        `make_parents` tell, in one question. Where it says no, they tell what is the matter, or there is nothing.
+        """
+        parent = path.rpartition("/")[0]
+        return parent in self._sound and bulk.is_clear(self._prefix + parent, self._prefix + path)
 
     def look_at_parents(self, path: str) -> None:
         """The same once more, right before something is put there: recipes, or others, may have done anything since."""

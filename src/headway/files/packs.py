@@ -18,7 +18,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
-from operator import add
+from operator import add, itemgetter
 from typing import BinaryIO
 
 import msgspec
@@ -30,6 +30,9 @@ WINDOW = 1 << 20
 
 ONE_IN = 20
 """Taking out the number of a blob takes so much less time than looking for one."""
+
+ENDED = b"\n"
+"""What an entry ends with."""
 
 _HEADER = re.compile(rb"([0-9a-f]{64}) (\d{1,15})\n")
 _HEADER_MAX = 64 + 1 + 15 + 1
@@ -125,8 +128,8 @@ def index_of(places: Mapping[str, tuple[int, int]], pack: str) -> bytes:
     names = sorted(places)
     whole = bytes.fromhex("".join(names))
     keys = array("Q", _numbers(whole))
-    starts = array("Q", [places[name][0] for name in names])
-    sizes = array("Q", [places[name][1] for name in names])
+    found = list(map(places.__getitem__, names))
+    starts, sizes = array("Q", map(itemgetter(0), found)), array("Q", map(itemgetter(1), found))
     read_to = max(map(add, starts, sizes), default=-1) + 1
     data = b"".join((_FIXED.pack(_MARK, 0, read_to, len(names)), keys, starts, sizes, whole))
     return data[: len(_MARK)] + struct.pack("=Q", _checksum(data, pack)) + data[_CHECKED:]
@@ -137,9 +140,14 @@ def _numbers(names: bytes) -> tuple[int, ...]:
     return struct.unpack(">" + "Q24x" * (len(names) // 32), names)
 
 
+def header_of(name: str, size: int) -> bytes:
+    """What stands before the bytes of a blob in a pack; `ENDED` stands behind them."""
+    return f"{name} {size}\n".encode()
+
+
 def entry_of(name: str, data: bytes) -> bytes:
     """A blob as it stands in a pack."""
-    return b"%s %d\n%s\n" % (name.encode(), len(data), data)
+    return b"".join((header_of(name, len(data)), data, ENDED))
 
 
 def entries(file: BinaryIO, pack: str, start: int) -> Iterator[tuple[str, Place]]:

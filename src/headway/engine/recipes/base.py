@@ -49,6 +49,10 @@ class Kept:
         return bytes(self._start) + gap + bytes(self._end[-self._limit :])
 
 
+NO_NAMES: Mapping[str, str] = {}
+"""Of outputs that have none."""
+
+
 class Input:
     """What a recipe gets of a requirement: path-like, and readable."""
 
@@ -66,7 +70,7 @@ class Input:
         """
         self._prefix = prefix
         self._outputs = outputs
-        self._names = names or {}
+        self._names = names if names is not None else NO_NAMES
         self._read = read
 
     def __fspath__(self) -> str:

@@ -263,31 +263,45 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
     With a timeout, a function that is not async gets a thread of its own. When its time is up nobody waits for it, and
     it ends where it next gets back to Python code, so that it writes nothing into the work of those after it.
     """
-    function = job.function
-    assert function is not None, "a function recipe has a function"
+    came = call_function(job, loop)
+    return came if type(came) is Attempt else Attempt(True, value=came)
+
+
+def call_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> str | bytes | Attempt:
+    """The same, but of an attempt that came to text or bytes, and of which nothing else is to be told, only these."""
     if os._exit is _exit:
         _guard_exit()
     _recipe.id = job.spec.id
     process = os.getpid()
-    attempt, prints = kept_prints(job.printed, _attempt, function, job, loop)
-    if os.getpid() != process:
-        _exit(not attempt.ok)  # a child that the function left behind: the run is its parent's, and goes on there
-    if prints:
-        attempt.stdout, attempt.stderr = prints.bytes("stdout"), prints.bytes("stderr") + attempt.stderr
-    return attempt
+    came, prints = kept_prints(job.printed, _attempt, job, loop)
+    if os.getpid() != process:  # a child that the function left behind: the run is its parent's, and goes on there
+        _exit(type(came) is Attempt and not came.ok)
+    if prints.kept is not None:
+        if type(came) is not Attempt:
+            came = Attempt(True, value=came)
+        came.stdout, came.stderr = prints.bytes("stdout"), prints.bytes("stderr") + came.stderr
+    return came
 
 
-def _attempt(function: Callable[..., Any], job: Job, loop: asyncio.AbstractEventLoop | None) -> Attempt:
+def _attempt(job: Job, loop: asyncio.AbstractEventLoop | None) -> str | bytes | Attempt:
+    function = job.function
+    assert function is not None, "a function recipe has a function"
     try:
-        given = arguments(function, job)
+        given = dict(job.spec.args)
+        if "ctx" not in given and _wants_context(function):
+            given["ctx"] = Context(job)
         if job.timeout is None or inspect.iscoroutinefunction(function):
             value = function(**given)
         else:
             value = _call_in_time(function, given, job)
+        context = given.get("ctx")
+        wrote = type(context) is Context and context._asked
+        if not wrote and (type(value) is str or type(value) is bytes):
+            return value
         if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
-        context = given.get("ctx")
-        return Attempt(True, value=value, wrote=type(context) is Context and context._asked)
+            wrote = type(context) is Context and context._asked
+        return Attempt(True, value=value, wrote=wrote)
     except QuotaExhausted as stop:
         return Attempt(False, "quota", str(stop), retry_after=wait_of(stop.retry_after))
     except _TimeIsUp:
@@ -376,14 +390,6 @@ def _words(error: BaseException | None) -> str:
 def _cut(text: str) -> str:
     """What an error says, as far as anybody reads it; the attempt's stderr has all of it."""
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
-
-
-def arguments(function: Callable[..., Any], job: Job) -> dict[str, Any]:
-    """`ctx` if the function names it, then the artifact's arguments by keyword."""
-    given = dict(job.spec.args)
-    if _wants_context(function) and "ctx" not in given:
-        given["ctx"] = Context(job)
-    return given
 
 
 @lru_cache(maxsize=1024)

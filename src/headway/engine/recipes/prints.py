@@ -13,41 +13,44 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
+
+import msgspec
 
 from headway.engine.recipes.base import Kept
 
 
-class Prints:
-    """What one attempt wrote, by stream."""
+class Prints(msgspec.Struct, eq=False):
+    """What one attempt wrote, by stream: most write nothing. `heard` is told at once."""
 
-    __slots__ = ("_heard", "_kept")
-
-    def __init__(self, heard: Callable[[bytes], None] | None = None) -> None:
-        self._kept: dict[str, Kept] = {}
-        self._heard = heard
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
+    heard: Callable[[bytes], None] | None = None
+    kept: dict[str, Kept] | None = None
 
     def add(self, name: str, text: str) -> None:
         """Keep it, as far as there is room."""
-        kept = self._kept.get(name)
+        streams = self.kept if self.kept is not None else self._begun()
+        kept = streams.get(name)
         if kept is None:
-            kept = self._kept[name] = Kept()
+            kept = streams[name] = Kept()
         data = text.encode("utf-8", "replace")
         kept.add(data)
-        if self._heard is not None:
-            self._heard(data)
+        if self.heard is not None:
+            self.heard(data)
+
+    def _begun(self) -> dict[str, Kept]:
+        with _lock:  # it may have threads of its own that begin to write at once
+            if self.kept is None:
+                self.kept = {}
+            return self.kept
 
     def bytes(self, name: str) -> bytes:
         """What was written to this stream."""
-        kept = self._kept.get(name)
+        kept = self.kept.get(name) if self.kept is not None else None
         return kept.bytes() if kept is not None else b""
 
 
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Given = TypeVarTuple("Given")
 _writer: ContextVar[Prints | None] = ContextVar("headway_prints", default=None)
 _lock = threading.Lock()
 _listeners: list[object] = []
@@ -87,7 +90,7 @@ class _Stream:
 
 
 def kept_prints(
-    heard: Callable[[bytes], None] | None, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+    heard: Callable[[bytes], None] | None, call: Callable[[*Given], Result], *args: *Given
 ) -> tuple[Result, Prints]:
     """What a call returns, and what it printed meanwhile, told to `heard` at once. Cheap while all is in place."""
     prints = Prints(heard)
@@ -95,11 +98,11 @@ def kept_prints(
     try:
         if not _listeners:
             with listening():
-                return call(*args, **kwargs), prints
+                return call(*args), prints
         if type(sys.stdout) is not _Stream or type(sys.stderr) is not _Stream:
             _put_in_place()  # somebody has put a stream of their own before ours since
         _running.add(prints)
-        return call(*args, **kwargs), prints
+        return call(*args), prints
     finally:
         _running.discard(prints)
         _writer.reset(token)
