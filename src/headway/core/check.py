@@ -337,8 +337,20 @@ def _two_producers(later: _Output, first: _Output) -> Problem:
 
 
 def _check_artifacts(artifacts: Iterable[ArtifactSpec], variables: Mapping[str, Any]) -> Iterator[Problem]:
-    """What can be judged about each artifact by itself."""
-    for spec in artifacts:
+    """What can be judged about each artifact by itself. Most say nothing that could be wrong by itself."""
+    for spec in [
+        spec
+        for spec in artifacts
+        if spec.run
+        or not _names_function(spec.make)
+        or spec.args
+        or spec.env
+        or spec.verify
+        or spec.gates
+        or spec.complexity is not None
+        or spec.timeout is not None
+        or spec.retry is not None
+    ]:
         if spec.complexity is not None or spec.timeout is not None or spec.retry is not None:
             yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
         if spec.env:

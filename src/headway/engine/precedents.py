@@ -70,6 +70,17 @@ class _Gained:
         self.withdraw = False
         self.last: ev.Record | None = None
 
+    def take_all(self, plan: str, records: Sequence[ev.Record]) -> None:
+        """Take events in that withdraw nothing: completions, of which there are many, in one go."""
+        done = [(r.event, r.seq) for r in records if isinstance(r.event, ev.ArtifactCompleted)]
+        self.made += [(event.fp, seq, event.id) for event, seq in done if _may_be_reused(event)]
+        self.named.update([output.digest for event, _ in done for output in event.outputs])
+        if len(done) < len(records):
+            for record in records:
+                if not isinstance(record.event, ev.ArtifactCompleted):
+                    self.take(plan, record)
+        self.last = records[-1]
+
     def take(self, plan: str, record: ev.Record) -> None:
         self.last, event = record, record.event
         if isinstance(event, ev.ArtifactCompleted):
@@ -188,13 +199,13 @@ class Precedents:
             if self._ends.get(plan) != records[0].prev:  # nobody has asked yet, or others came first: the ledger knows
                 self.look_again()
                 return
-            gained = self._heard.setdefault(plan, _Gained())
-            for record in records:
-                if isinstance(record.event, ev.PlanReset):
-                    self.look_again()
-                    return
-                gained.take(plan, record)
-                self._ends[plan] = record.hash
+            resets = [number for number, record in enumerate(records) if isinstance(record.event, ev.PlanReset)]
+            if resets:  # what was withdrawn, the ledger tells
+                self.look_again()
+                records = records[: resets[0]]
+            if records:
+                self._heard.setdefault(plan, _Gained()).take_all(plan, records)
+                self._ends[plan] = records[-1].hash
 
     def settle(self) -> None:
         """Keep what was heard for those who come after."""
@@ -278,7 +289,7 @@ class Precedents:
             since, last = self._kept.get(plan), (gained.last.seq, gained.last.hash)
             self._cache.index(plan, since, last, made, gained.named, anew=anew, withdraw=gained.withdraw, gone=gone)
             self._kept[plan] = last
-        self._named |= gained.named
+        self._named = self._named | gained.named if self._named else gained.named
         return made
 
     def _index_anew(self, plan: str) -> None:
