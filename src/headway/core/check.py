@@ -99,10 +99,11 @@ def check_plan(plan: PlanSpec, *, in_order: bool | None = None) -> list[Problem]
     `in_order`: whether its artifacts are, if that is known. All are looked at together first, and one by one only where
     that shows something.
     """
-    specs: dict[str, ArtifactSpec] = {}
     artifacts = plan.artifacts
-    for spec in artifacts:
-        specs.setdefault(spec.id, spec)
+    specs = {spec.id: spec for spec in artifacts}
+    if len(specs) < len(artifacts):  # of those that are given twice, the first counts
+        for spec in reversed(artifacts):
+            specs[spec.id] = spec
     found = list(_check_head(plan))
     if len(specs) < len(artifacts) or not paths.are_plain(specs):
         found += _check_ids(artifacts)
