@@ -99,10 +99,11 @@ def check_plan(plan: PlanSpec, *, in_order: bool | None = None) -> list[Problem]
     `in_order`: whether its artifacts are, if that is known. All are looked at together first, and one by one only where
     that shows something.
     """
-    specs: dict[str, ArtifactSpec] = {}
     artifacts = plan.artifacts
-    for spec in artifacts:
-        specs.setdefault(spec.id, spec)
+    specs = {spec.id: spec for spec in artifacts}
+    if len(specs) < len(artifacts):  # of those that are given twice, the first counts
+        for spec in reversed(artifacts):
+            specs[spec.id] = spec
     found = list(_check_head(plan))
     if len(specs) < len(artifacts) or not paths.are_plain(specs):
         found += _check_ids(artifacts)
@@ -337,8 +338,20 @@ def _two_producers(later: _Output, first: _Output) -> Problem:
 
 
 def _check_artifacts(artifacts: Iterable[ArtifactSpec], variables: Mapping[str, Any]) -> Iterator[Problem]:
-    """What can be judged about each artifact by itself."""
-    for spec in artifacts:
+    """What can be judged about each artifact by itself. Most say nothing that could be wrong by itself."""
+    for spec in [
+        spec
+        for spec in artifacts
+        if spec.run
+        or not _names_function(spec.make)
+        or spec.args
+        or spec.env
+        or spec.verify
+        or spec.gates
+        or spec.complexity is not None
+        or spec.timeout is not None
+        or spec.retry is not None
+    ]:
         if spec.complexity is not None or spec.timeout is not None or spec.retry is not None:
             yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
         if spec.env:

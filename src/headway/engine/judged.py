@@ -32,7 +32,8 @@ class Judged(NamedTuple):
     @property
     def all_fresh(self) -> bool:
         """Nothing that is wanted has to be made."""
-        return not self.stale
+        selected = self.selected
+        return not any(reason.code != "fresh" and a in selected for a, reason in self.reasons.items())
 
     @property
     def stale(self) -> list[str]:

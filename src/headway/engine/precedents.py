@@ -71,15 +71,15 @@ class _Gained:
         self.last: ev.Record | None = None
 
     def take_all(self, plan: str, records: Sequence[ev.Record]) -> None:
-        """What was recorded together; most of it is completions."""
-        came = [(record.seq, record.event) for record in records if isinstance(record.event, ev.ArtifactCompleted)]
-        if len(came) < len(records):  # in their order: one may withdraw another
+        """Take events in that withdraw nothing: completions, of which there are many, in one go."""
+        done = [(r.event, r.seq) for r in records if isinstance(r.event, ev.ArtifactCompleted)]
+        self.made += [(event.fp, seq, event.id) for event, seq in done if _may_be_reused(event)]
+        self.named.update([output.digest for event, _ in done for output in event.outputs])
+        if len(done) < len(records):
             for record in records:
-                self.take(plan, record)
-            return
+                if not isinstance(record.event, ev.ArtifactCompleted):
+                    self.take(plan, record)
         self.last = records[-1]
-        self.made += [(event.fp, seq, event.id) for seq, event in came if _may_be_reused(event)]
-        self.named.update([output.digest for _, event in came for output in event.outputs])
 
     def take(self, plan: str, record: ev.Record) -> None:
         self.last, event = record, record.event
@@ -199,13 +199,12 @@ class Precedents:
             if self._ends.get(plan) != records[0].prev:  # nobody has asked yet, or others came first: the ledger knows
                 self.look_again()
                 return
-            gained = self._heard.setdefault(plan, _Gained())
-            kinds = [type(record.event) for record in records]
-            if ev.PlanReset in kinds:
-                records = records[: kinds.index(ev.PlanReset)]
+            resets = [number for number, record in enumerate(records) if isinstance(record.event, ev.PlanReset)]
+            if resets:  # what was withdrawn, the ledger tells
                 self.look_again()
+                records = records[: resets[0]]
             if records:
-                gained.take_all(plan, records)
+                self._heard.setdefault(plan, _Gained()).take_all(plan, records)
                 self._ends[plan] = records[-1].hash
 
     def settle(self) -> None:
@@ -290,7 +289,7 @@ class Precedents:
             since, last = self._kept.get(plan), (gained.last.seq, gained.last.hash)
             self._cache.index(plan, since, last, made, gained.named, anew=anew, withdraw=gained.withdraw, gone=gone)
             self._kept[plan] = last
-        self._named |= gained.named
+        self._named = self._named | gained.named if self._named else gained.named
         return made
 
     def _index_anew(self, plan: str) -> None:

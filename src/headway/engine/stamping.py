@@ -223,7 +223,7 @@ class Part:
 
     def __init__(self, judge: Judge, ids: list[str]) -> None:
         self.judge = judge
-        self.left = {artifact_id: judge.recorded(artifact_id) for artifact_id in ids}
+        self.left = dict(zip(ids, map(judge.recorded, ids), strict=True))
         """What stands at the paths of each."""
 
     @property
@@ -284,28 +284,57 @@ def _files(parts: Iterable[Part]) -> dict[str, str] | None:
     """
     found: dict[str, str] = {}
     for part in parts:
-        judge = part.judge
-        made_from, artifacts, chains = judge.now, judge.state.artifacts, judge.shared.chains
-        for artifact_id, outputs in part.left.items():
-            for output in outputs:
-                path, digest = output.path, output.digest
-                if path and (path not in chains or judge.shared.is_last(artifact_id, path)):
-                    path = path.rstrip("/")
-                    if path in found and found[path][:LENGTH] != digest[:LENGTH]:
-                        return None
-                    found[path] = digest
-            now, spec = made_from.get(artifact_id), artifacts.get(artifact_id)
-            if now is not None and now.sources:
-                for path, digest in now.sources.items():
-                    if found.setdefault(path, digest)[:LENGTH] != digest[:LENGTH]:
-                        return None
-            if now is not None and spec is not None and spec.reads:
-                found |= {p: now.before[p] for p in spec.reads if p not in judge.shared.chains}
-            if spec is not None and spec.templates:
-                if now is not None and now.templates != judge.templates.digests(spec):
+        left, now = _left(part), part.judge.now
+        made = dict(left)
+        is_plain = len(made) == len(left) and found.keys().isdisjoint(made)
+        if not is_plain or any(spec.reads or spec.templates for spec in part.specs):
+            if not _add_one_by_one(found, part):
+                return None
+            continue
+        found |= made
+        for fp in [fp for a in part.left if (fp := now.get(a)) is not None and fp.sources]:
+            for path, digest in fp.sources.items():
+                if found.setdefault(path, digest)[:LENGTH] != digest[:LENGTH]:
                     return None
-                found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
     return found
+
+
+def _add_one_by_one(found: dict[str, str], part: Part) -> bool:
+    """The same where several may have left a file, or some read prompts, or files that others change in place; whether
+    they all agree."""
+    judge = part.judge
+    made_from, artifacts, chains = judge.now, judge.state.artifacts, judge.shared.chains
+    for artifact_id, outputs in part.left.items():
+        for output in outputs:
+            path, digest = output.path, output.digest
+            if path and (path not in chains or judge.shared.is_last(artifact_id, path)):
+                path = path.rstrip("/")
+                if path in found and found[path][:LENGTH] != digest[:LENGTH]:
+                    return False
+                found[path] = digest
+        now, spec = made_from.get(artifact_id), artifacts.get(artifact_id)
+        if now is not None and now.sources:
+            for path, digest in now.sources.items():
+                if found.setdefault(path, digest)[:LENGTH] != digest[:LENGTH]:
+                    return False
+        if now is not None and spec is not None and spec.reads:
+            found |= {p: now.before[p] for p in spec.reads if p not in judge.shared.chains}
+        if spec is not None and spec.templates:
+            if now is not None and now.templates != judge.templates.digests(spec):
+                return False
+            found |= {path: judge.files.look(path) for path in judge.templates.files(spec)}
+    return True
+
+
+def _left(part: Part) -> list[tuple[str, str]]:
+    """What artifacts left, each with its digest; of a file that several change in place, what the last one did."""
+    chains, is_last = part.judge.shared.chains, part.judge.shared.is_last
+    return [
+        (output.path.rstrip("/"), output.digest)
+        for artifact_id, outputs in part.left.items()
+        for output in outputs
+        if output.path and (output.path not in chains or is_last(artifact_id, output.path))
+    ]
 
 
 def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, int]] | None:
@@ -373,8 +402,11 @@ def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[
     read: list[str] = []
     for path, digest in files.items():
         entry = entries.get(path)
-        if entry is not None and (rest := entry.rest()) > 0 and entry.digest.startswith(digest):
-            size, mtime, ctime, inode = entry.stat
+        if entry is None:
+            continue
+        size, mtime, ctime, inode = entry.stat
+        rest = entry.at - RACY_NS - max(mtime, ctime)  # as the entry would say
+        if rest > 0 and entry.digest.startswith(digest):
             found[path] = (size, mtime, ctime, inode)
             if rest != AS_LEFT:
                 read.append(path)

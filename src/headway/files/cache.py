@@ -78,8 +78,10 @@ class Cache:
 
     def keep_stats(self, entries: Iterable[tuple[str, Entry]]) -> None:
         """Add to the stat cache: in the order of its pages, so that each is touched once."""
-        known = sorted([(path, entry) for path, entry in entries if path.isascii() or is_text(path)], key=itemgetter(0))
-        rows = [(path, *e.stat, e.digest, e.kind, e.at) for path, e in known]
+        rows = sorted(
+            [(path, *e.stat, e.digest, e.kind, e.at) for path, e in entries if path.isascii() or is_text(path)],
+            key=itemgetter(0),
+        )
         put = "INSERT OR REPLACE INTO stats VALUES (?,?,?,?,?,?,?,?)"
         with self._writing() as db:
             if db is None or not rows:

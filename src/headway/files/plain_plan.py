@@ -87,6 +87,8 @@ def _size(data: bytes) -> int:
 
 def _specs(given: Mapping[str, _Artifact]) -> tuple[ArtifactSpec, ...]:
     specs = []
+    known = {name: name for name in given}  # one text for each, wherever it is named: it is looked up many times
+    name_of = known.get
     for name, said in given.items():
         requires, produces, sources = said.requires, said.produces, said.sources
         specs.append(
@@ -94,7 +96,11 @@ def _specs(given: Mapping[str, _Artifact]) -> tuple[ArtifactSpec, ...]:
                 id=name,
                 description=said.description or "",
                 contract=said.contract or "",
-                requires=(requires,) if isinstance(requires, str) else tuple(sorted(set(requires or ()))),
+                requires=(requires,)
+                if isinstance(requires, str)
+                else tuple(sorted({name_of(needed, needed) for needed in requires}))
+                if requires
+                else (),
                 produces=(normalise(produces),) if isinstance(produces, str) else tuple(map(normalise, produces or ())),
                 sources=(sources,) if isinstance(sources, str) else tuple(sources or ()),
                 run=said.run or "",

@@ -20,8 +20,8 @@ from headway.files.identity import read_identity
 from headway.files.observe import Observer
 from headway.history.entries import changes, entry_of, newest, place, recent_of, renewed_entry, unreadable_goal
 from headway.history.folder import DagFolder, EdgeLogDamaged
-from headway.history.goals import Projector, changed_edges, edges_of, has_open_run
-from headway.history.manifest import affected, compact, merge_manifest
+from headway.history.goals import Projector, changed_edges, edge_lines, edges_of, has_open_run
+from headway.history.manifest import affected, compact, first_lines, merge_manifest
 from headway.history.open_index import OpenIndex
 from headway.history.shapes import (
     VERSION,
@@ -151,7 +151,7 @@ class Dag:
         if known is not None and known.seq > execution.position.seq and known.size <= size:
             return known  # somebody who knows more has been here
         self._renewed.clear()
-        edges: list[Edge] = []
+        edges: list[Edge | bytes] = []
         if known is not None and self._may_wait(known, execution):
             entry = renewed_entry(known, execution, size)
             index.put(entry)
@@ -186,21 +186,22 @@ class Dag:
         execution: SavedExecution,
         size: int,
         known: GoalEntry | None,
-        edges: list[Edge],
+        edges: list[Edge | bytes],
         *,
         crashed: bool = False,
     ) -> GoalEntry:
         """Write a goal's file, and put what changed into the index and among the edges that are to be appended."""
         before = self._before(execution.plan_id)
         goal = self._projector.detail(execution, size=size, crashed=crashed, before=before)
-        if before is None and known is not None:
-            came, went = self._edges_by_log(goal)
-        else:
-            came, went = changed_edges(before, goal)
-        stamp = now()
-        for edge in went:
-            edge.gone, edge.ts = True, stamp
-        edges += [*went, *came]
+        lines = edge_lines(goal) if before is None and known is None else None
+        if lines is None:
+            came, went = self._edges_by_log(goal) if before is None and known else changed_edges(before, goal)
+            stamp = now()
+            for edge in went:
+                edge.gone, edge.ts = True, stamp
+            edges += [*went, *came]
+        elif lines:
+            edges.append(lines)
         entry = entry_of(goal)
         edges += index.put(entry)
         head = index.head
@@ -230,7 +231,7 @@ class Dag:
         wanted = edges_of(goal)
         return [e for i, e in wanted.items() if i not in mine], [e for i, e in mine.items() if i not in wanted]
 
-    def _record_crash(self, index: OpenIndex, plan_id: str, edges: list[Edge]) -> None:
+    def _record_crash(self, index: OpenIndex, plan_id: str, edges: list[Edge | bytes]) -> None:
         """A run that ended without a word is written down as what it is."""
         with suppress(HeadwayError, OSError):
             execution = self.store.folder(plan_id).load()
@@ -268,8 +269,19 @@ class Dag:
             return
         if head.manifest_size > SMALL_MANIFEST and head.changes * ENTRY_BYTES * 4 < head.manifest_size:
             return
-        head.manifest_size = self.folder.write_manifest(self._manifest(index.whole()))
+        lines = self._first_lines(head)
+        if lines is not None:
+            head.manifest_size = self.folder.write_first_manifest(head.last_updated, lines)
+        else:
+            head.manifest_size = self.folder.write_manifest(self._manifest(index.whole()))
         head.behind, head.changes = [], 0
+
+    def _first_lines(self, head: DagIndex) -> bytes | None:
+        """What a goal made that is the first of its project; None where there is more to be told."""
+        if head.summary.total_goals > 1 or os.path.lexists(self.folder.manifest_path):
+            return None
+        goal = self._renewed.get(head.behind[-1])
+        return first_lines(goal) if goal is not None and head.behind == [goal.id] else None
 
     def manifest(self) -> Manifest:
         """What was made, by whom, and who uses it: complete, however far the file is behind."""

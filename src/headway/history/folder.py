@@ -125,8 +125,8 @@ class DagFolder:
 
     # Edges.
 
-    def append_edges(self, known: int, edges: Sequence[Edge]) -> int:
-        """Add to the edge log, of which so many bytes are known; its new size.
+    def append_edges(self, known: int, edges: Sequence[Edge | bytes]) -> int:
+        """Add to the edge log, of which so many bytes are known; its new size. Some may be given as their lines.
 
         What a writer left that died before it said so is looked at: none of it is written twice, and half a line of it
         is cut off. A log that is shorter than it was is damaged.
@@ -134,8 +134,9 @@ class DagFolder:
         fd = os.open(self.edges_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             end, there = self._tail(fd, known)
-            new = [edge for edge in edges if there.get(edge.id) is not edge.gone] if there else edges
-            data = _encode_lines(new)
+            if there:
+                edges = [edge for edge in _as_values(edges) if there.get(edge.id) is not edge.gone]
+            data = _in_lines(edges)
             written = 0
             while written < len(data):
                 written += os.pwrite(fd, data[written:], end + written)
@@ -189,9 +190,15 @@ class DagFolder:
         """One artifact a line; its size."""
         names, entries = manifest.artifacts.keys(), manifest.artifacts.values()
         pairs = zip(_encode_lines(list(names)).splitlines(), _encode_lines(list(entries)).splitlines(), strict=True)
-        lines = [b"%s:%s" % pair for pair in pairs]
+        return self._write_manifest(manifest, b",\n".join([b"%s:%s" % pair for pair in pairs]))
+
+    def write_first_manifest(self, last_updated: str, lines: bytes) -> int:
+        """The same of a manifest whose artifacts are given as they are written."""
+        return self._write_manifest(Manifest(version=VERSION, last_updated=last_updated, artifacts={}), lines)
+
+    def _write_manifest(self, manifest: Manifest, lines: bytes) -> int:
         head = _encode({"version": manifest.version, "lastUpdated": manifest.last_updated})[:-1]
-        data = b'%s,"artifacts":{\n%s\n}}\n' % (head, b",\n".join(lines))
+        data = b'%s,"artifacts":{\n%s\n}}\n' % (head, lines)
         os.makedirs(os.path.dirname(self.manifest_path), exist_ok=True)
         self._write(self.manifest_path, data)
         return len(data)
@@ -276,6 +283,26 @@ def in_lines(value: msgspec.Struct, field: str, items: Sequence[msgspec.Struct])
     plain = {key: item for key, item in msgspec.to_builtins(head).items() if key != field}
     lines = _encode_lines(items)[:-1].replace(b"\n", b",\n")
     return b'%s,"%s":[\n%s\n]}\n' % (_encode(plain)[:-1], field.encode(), lines)
+
+
+def _in_lines(edges: Iterable[Edge | bytes]) -> bytes:
+    """Values and lines, in this order: those that are given as values are written together."""
+    found, values = list[bytes](), list[Edge]()
+    for given in edges:
+        if isinstance(given, bytes):
+            found += (_encode_lines(values), given)
+            values = []
+        else:
+            values.append(given)
+    return b"".join((*found, _encode_lines(values)))
+
+
+def _as_values(edges: Iterable[Edge | bytes]) -> Iterator[Edge]:
+    for given in edges:
+        if isinstance(given, bytes):
+            yield from map(_parsed, given.splitlines())
+        else:
+            yield given
 
 
 def _parsed(line: bytes) -> Edge:

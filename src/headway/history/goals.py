@@ -34,6 +34,12 @@ Read = Callable[[Output], "bytes | None"]
 READ_AT_ONCE = 1000
 """So many new Python sources are read for their imports at one time; the rest follows with the next write."""
 
+AT_ONCE = 500
+"""The edges of so many tasks are written down at one time."""
+
+_ESCAPED = bytes(range(32)) + b'"\\'
+"""What a text in JSON may not hold as it is."""
+
 _GOALS: dict[str, NodeStatus] = {
     "draft": "planned",
     "in_progress": "running",
@@ -106,7 +112,10 @@ class Projector:
 
     def _tasks(self, state: State, known: dict[str, Task], *, crashed: bool) -> list[Task]:
         status = statuses(state)
-        tasks = [_task(state, spec, status[a], crashed=crashed) for a, spec in state.artifacts.items()]
+        if all(map("complete".__eq__, status.values())):  # as at the end of most runs
+            tasks = _outcomes(state)
+        else:
+            tasks = [_task(state, spec, status[a], crashed=crashed) for a, spec in state.artifacts.items()]
         sources = {task.id: task for task in tasks for path in task.produces if path.endswith(".py")}
         new = []
         for task in sources.values():
@@ -187,6 +196,34 @@ def _without_outcome(spec: ArtifactSpec) -> Task:
         category=spec.domain_type or spec.milestone,
         sources=_own_sources(spec) if spec.sources else [],
     )
+
+
+def _outcomes(state: State) -> list[Task]:
+    """The artifacts of a plan that is complete: those that came to one file each, as most do, in one go."""
+    plan_id, artifacts = state.plan_id, state.artifacts
+    return [
+        Task(
+            id=artifact_id,
+            status="complete",
+            produces=[done.outputs[0].path],
+            content_hash=done.outputs[0].digest[:16],
+            requires=list(spec.requires),
+            description=spec.description,
+            contract=spec.contract,
+            category=spec.domain_type or spec.milestone,
+            type=spec.domain_type or _type_of(done.outputs[0]),
+            completed_at=done.at,
+            how=done.how,
+            note=done.note,
+            ms=done.ms,
+            verified=done.verified,
+        )
+        if len(done.outputs) == 1 and done.outputs[0].path and not spec.sources and not done.integrates
+        else _outcome(plan_id, spec, done)
+        for (artifact_id, spec), done in zip(
+            artifacts.items(), map(state.completed.__getitem__, artifacts), strict=True
+        )
+    ]
 
 
 def _outcome(plan_id: str, spec: ArtifactSpec, done: Completion) -> Task:
@@ -280,6 +317,64 @@ def _edges(goal: GoalDetail, tasks: list[Task], encode: Callable[[str], bytes]) 
         if task.imports or task.integrates:
             found.update((edge.id, edge) for edge in _integrations(task, own, ts, goal_id))
     return found
+
+
+def edge_lines(goal: GoalDetail) -> bytes | None:
+    """The lines of all edges that a goal brings, as `edges_of` has them, without making a value of each; None where
+    that takes more: some integrate, or name something twice, or names have to be escaped."""
+    tasks, own = goal.tasks, nodes_of(goal)
+    strange = [name for task in tasks for name in task.sources]
+    names = [*own, *[path for task in tasks for path in task.produces], *[task.completed_at for task in tasks]]
+    if not goal.created_at or not are_verbatim([goal.id, goal.created_at, *names, *strange]):
+        return None
+    found: list[bytes] = []
+    for at in range(0, len(tasks), AT_ONCE):
+        lines = _lines(goal, own, tasks[at : at + AT_ONCE])
+        if lines is None:
+            return None
+        found.append("".join(lines).encode())
+    return b"".join(found)
+
+
+def _lines(goal: GoalDetail, own: Mapping[str, str], tasks: Iterable[Task]) -> list[str] | None:
+    """Those of some tasks: of more of them, what is made for the first would be out of reach before it is used."""
+    goal_id, begun, node_of, new_id = goal.id, goal.created_at, own.get, _EDGE_ID.copy
+    found: list[str] = []
+    for task in tasks:
+        node, requires, made = own[task.id], task.requires, task.produces
+        end = f"\0{node}\0{goal_id}"
+        rest = f'","target":"{node}","type":"dependency","ts":"{begun}","goalId":"{goal_id}"}}\n'
+        try:
+            sources = [own[name] for name in requires]
+        except KeyError:  # of others
+            sources = [node_of(name, name) for name in requires]
+            if not are_verbatim(sources):
+                return None
+        if task.sources:
+            sources += task.sources
+        if task.imports or task.integrates or len({*sources}) < len(sources) or len(made) > len({*made}):
+            return None
+        for source in sources:
+            edge_id = new_id()
+            edge_id.update(f"dependency\0\0{source}{end}".encode())
+            found.append(f'{{"id":"{edge_id.hexdigest()}","source":"{source}{rest}')
+        for path in made:
+            edge_id = new_id()
+            edge_id.update(f"produces\0\0{node}\0{path}\0{goal_id}".encode())
+            found.append(
+                f'{{"id":"{edge_id.hexdigest()}","source":"{node}","target":"{path}","type":"produces",'
+                f'"ts":"{task.completed_at or begun}","goalId":"{goal_id}"}}\n'
+            )
+    return found
+
+
+def are_verbatim(names: Iterable[str]) -> bool:
+    """Whether these stand in JSON as they are."""
+    try:
+        data = "".join(names).encode()
+    except UnicodeEncodeError:
+        return False
+    return len(data.translate(None, _ESCAPED)) == len(data)
 
 
 def _integrations(task: Task, own: Mapping[str, str], ts: str, goal_id: str) -> Iterator[Edge]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from operator import attrgetter
 
-from headway.history.goals import manifest_of, nodes_of, uses_of
+from headway.history.goals import are_verbatim, manifest_of, nodes_of, uses_of
 from headway.history.shapes import VERSION, DagIndex, GoalDetail, Manifest, ManifestEntry, task_id
 
 
@@ -58,6 +59,39 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
         entry.used_by = sorted(found)
     in_order = {name: artifacts[name] for name in sorted(artifacts)}
     return Manifest(version=VERSION, last_updated=last_updated, artifacts=in_order)
+
+
+def first_lines(goal: GoalDetail) -> bytes | None:
+    """The artifacts of a manifest of this goal alone, as they are written, without making a value of each; None where
+    that takes more: some are integrated, made twice or used by their paths, or names have to be escaped."""
+    goal_id, found, users = goal.id, dict[str, str](), defaultdict[str, list[str]](list)
+    tasks = sorted(goal.tasks, key=attrgetter("id"))  # and so are those who use something
+    for task in tasks:
+        requires, node = task.requires, f'"{goal_id}:{task.id}"'
+        if task.imports or task.integrates or len(set(requires)) < len(requires):
+            return None
+        for name in requires:
+            users[name].append(node)
+    made = [
+        (task, path, digest)
+        for task in tasks
+        for path, digest in zip(task.produces, task.hashes or (task.content_hash or "",), strict=False)
+    ]
+    sources = [path for task in tasks if task.sources for path in task.sources]
+    names = [name for task, path, digest in made for name in (task.id, path, digest, task.type, task.completed_at)]
+    if not are_verbatim([goal_id, *[task.id for task in tasks], *names]):
+        return None
+    for task, path, digest in made:
+        artifact_id, shown = task.id, "null" if path.endswith("#text") else f'"{path}"'
+        used_by = ",".join(users[artifact_id]) if artifact_id in users else ""
+        found[path] = (
+            f'"{path}":{{"id":"{artifact_id}","path":{shown},"type":"{task.type or "file"}","createdBy":"{goal_id}",'
+            f'"contentHash":"{digest}","lastModified":"{task.completed_at}","usedBy":[{used_by}],'
+            f'"task":"{goal_id}:{artifact_id}","goals":["{goal_id}"]}}'
+        )
+    if len(found) < len(made) or not found.keys().isdisjoint(sources) or not found.keys().isdisjoint(users):
+        return None
+    return ",\n".join([found[path] for path in sorted(found)]).encode()
 
 
 def compact(details: list[GoalDetail], orphans: set[str], before: str) -> int:

@@ -21,6 +21,9 @@ MARK: dict[ArtifactStatus, str] = {
     "blocked": " ",
     "pending": " ",
 }
+_PLAIN = ("complete", "pending")
+"""There is no more to say about it."""
+
 _HEADER = re.compile(rb"<!-- headway: event (\d+) ([0-9a-f]{32}), digest ([0-9a-f]{32})\.")
 
 
@@ -63,7 +66,16 @@ def _body(state: State) -> str:
     for milestone, specs in groups.items():
         if milestone or len(groups) > 1:
             lines.append(f"## {milestone or 'Other'}\n")
-        lines += [_artifact(state, spec, status[spec.id]) for spec in specs]
+        lines += [
+            f"- [{MARK[status[a]]}] **{a}** (needs {', '.join(spec.requires)}; `{'`, `'.join(spec.produces)}`)"
+            if spec.requires
+            and spec.produces
+            and not spec.description
+            and status[a := spec.id] in _PLAIN
+            and a not in state.evidence
+            else _artifact(state, spec, status[spec.id])
+            for spec in specs
+        ]
         lines.append("")
     return "\n".join(lines)
 
@@ -86,7 +98,7 @@ def _line(text: str) -> str:
 def _artifact(state: State, spec: ArtifactSpec, status: ArtifactStatus) -> str:
     artifact_id = spec.id
     about = f": {' '.join(spec.description.split())}" if spec.description else ""
-    notes = [] if status in ("complete", "pending") else [status.replace("_", " "), *_in_question(state, artifact_id)]
+    notes = [] if status in _PLAIN else [status.replace("_", " "), *_in_question(state, artifact_id)]
     if artifact_id in state.evidence:
         notes.append(", ".join(f"{v.gate}: {v.verdict} by {v.by}" for v in state.evidence[artifact_id][-5:]))
     if spec.requires:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, get_args
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -25,6 +27,11 @@ from headway.errors import FormatTooNew, UsageError
 VERSION = "1.0"
 OPENING_BYTES = 512
 """The opening of a file fits into this many bytes."""
+
+AT_ONCE = 500
+"""So many artifacts are written down at one time."""
+
+T = TypeVar("T")
 
 _BLANK = b"0" * codec.HASH_LENGTH
 _OPENING = re.compile(
@@ -141,29 +148,39 @@ def render(execution: SavedExecution) -> bytes:
     frame = msgspec.json.format(_encode(_frame(execution, waves)), indent=2) + b"\n"
     pieces: list[bytes] = []
     for opening, closing, lines in (
-        (b'"artifacts": {', b"}", map(_artifact_line, state.artifacts.values())),
-        (b'"waves": [', b"]", map(_encode, waves)),
-        (b'"completed": {', b"}", map(_completed_line, state.completed.items())),
+        (b'"artifacts": {', b"}", _spread(_artifact_lines, state.artifacts.values())),
+        (b'"waves": [', b"]", _spread(_each, waves)),
+        (b'"completed": {', b"}", _spread(_completed_lines, state.completed.items())),
     ):  # what opens cannot stand in a text before it: a quotation mark is escaped there
         before, _, frame = frame.partition(opening + closing)
-        pieces += [before, opening, *_spread(lines), closing]
+        pieces += [before, opening, *lines, closing]
     if state.past:  # the last key of all
         before, opening, frame = frame.rpartition(_PAST)
-        pieces += [before, opening[:-1], *_spread(map(_past_line, state.past.items())), b"}"]
+        pieces += [before, opening[:-1], *_spread(_past_lines, state.past.items()), b"}"]
     pieces.append(frame)
     pieces[0] = pieces[0].replace(_BLANK, _digest_of(pieces).encode(), 1)
     return b"".join(pieces)
 
 
-def _spread(lines: Iterable[bytes]) -> tuple[bytes, ...]:
-    """What stands between brackets, an item a line; nothing if there is none."""
-    inner = b",\n      ".join(lines)
-    return (b"\n      ", inner, b"\n    ") if inner else ()
+def _spread(lines_of: Callable[[list[T]], Iterable[str]], items: Iterable[T]) -> list[bytes]:
+    """What stands between brackets, an item a line; nothing if there is none.
+
+    Not of all items at once: what is made for the first would be out of reach before it is used.
+    """
+    rest, found = iter(items), list[bytes]()
+    while some := list(islice(rest, AT_ONCE)):
+        found += (b",\n      " if found else b"\n      ", ",\n      ".join(lines_of(some)).encode())
+    return [*found, b"\n    "] if found else []
 
 
-def _past_line(item: tuple[str, tuple[Attempt, ...]]) -> bytes:
-    artifact_id, attempts = item
-    return b"%s: %s" % (_encode(artifact_id), _encode(attempts))
+def _each(items: Iterable[Any], end: str = "\n") -> list[str]:
+    """Each as JSON, in one go; without what all of them end in."""
+    return _encode_lines(items).decode().split(end)[:-1]
+
+
+def _past_lines(items: list[tuple[str, tuple[Attempt, ...]]]) -> Iterable[str]:
+    ids, attempts = zip(*items, strict=True)
+    return map("{}: {}".format, _each(ids), _each(attempts))
 
 
 def _digest_of(pieces: Iterable[bytes | memoryview]) -> str:
@@ -198,34 +215,37 @@ def _frame(execution: SavedExecution, waves: list[list[str]]) -> dict[str, Any]:
     }
 
 
-def _artifact_line(spec: ArtifactSpec) -> bytes:
-    """All that the spec says, plus RFC-040's keys, which are always present."""
-    said = _encode(spec)[:-1]
-    path = _encode(spec.produces[0]) if spec.produces else b"null"
-    blank = _BLANKS[not spec.description, not spec.contract, not spec.requires, not spec.domain_type]
-    return b'%s: %s,"produces_file":%s%s}' % (_encode(spec.id), said, path, blank)
+def _artifact_lines(specs: list[ArtifactSpec]) -> Iterable[str]:
+    """All that each spec says, plus RFC-040's keys, which are always present."""
+    ids = _each([spec.id for spec in specs])
+    paths = _each([spec.produces[0] if spec.produces else None for spec in specs])
+    return [
+        f'{name}: {said},"produces_file":{path}'
+        f"{_BLANKS[not spec.description, not spec.contract, not spec.requires, not spec.domain_type]}}}"
+        for spec, name, said, path in zip(specs, ids, _each(specs, "}\n"), paths, strict=True)
+    ]
 
 
-def _completed_line(item: tuple[str, Completion]) -> bytes:
-    """A completion, with RFC-040's names for what has one there."""
-    artifact_id, done = item
-    named = done.tier or done.ms or done.verified
-    rest = _encode(msgspec.structs.replace(done, tier="", ms=0, verified=False) if named else done)
-    tier, verified = _encode(done.tier) if done.tier else b'""', b"true" if done.verified else b"false"
-    return b'%s: {"content_hash":%s,"model_tier":%s,"duration_ms":%d,"verified":%s,%s' % (
-        _encode(artifact_id),
-        _encode(content_hash(done)),
-        tier,
-        done.ms,
-        verified,
-        rest[1:],
-    )
+def _completed_lines(items: list[tuple[str, Completion]]) -> Iterable[str]:
+    """Completions, with RFC-040's names for what has one there."""
+    ids = _each([artifact_id for artifact_id, _ in items])
+    hashes, tiers = _each([content_hash(done) for _, done in items]), _each([done.tier for _, done in items])
+    others = [
+        msgspec.structs.replace(done, tier="", ms=0, verified=False) if done.tier or done.ms or done.verified else done
+        for _, done in items
+    ]
+    return [
+        f'{name}: {{"content_hash":{found},"model_tier":{tier},"duration_ms":{done.ms},'
+        f'"verified":{"true" if done.verified else "false"},{rest[1:]}'
+        for (_, done), name, found, tier, rest in zip(items, ids, hashes, tiers, _each(others), strict=True)
+    ]
 
 
-_encode = msgspec.json.Encoder().encode
-_RFC = (b',"description":""', b',"contract":""', b',"requires":[]', b',"domain_type":null')
+_encoder = msgspec.json.Encoder()
+_encode, _encode_lines = _encoder.encode, _encoder.encode_lines
+_RFC = (',"description":""', ',"contract":""', ',"requires":[]', ',"domain_type":null')
 _BLANKS = {
-    lacks: b"".join(text for lack, text in zip(lacks, _RFC, strict=True) if lack)
+    lacks: "".join(text for lack, text in zip(lacks, _RFC, strict=True) if lack)
     for lacks in itertools.product((False, True), repeat=len(_RFC))
 }
 """RFC-040's keys by whether a spec lacks them."""
@@ -254,17 +274,17 @@ def _rest(state: State) -> dict[str, Any]:
 def _distribution(artifacts: Iterable[ArtifactSpec]) -> dict[str, int]:
     """RFC-036's tiers: without requirements small, up to two medium, else large."""
     mix = {"small": 0, "medium": 0, "large": 0}
-    for spec in artifacts:
-        count = len(spec.requires)
-        mix["small" if not count else "medium" if count <= 2 else "large"] += 1
+    for count, artifacts_with in Counter([len(spec.requires) for spec in artifacts]).items():
+        mix["small" if not count else "medium" if count <= 2 else "large"] += artifacts_with
     return mix
 
 
 def _metrics(state: State, waves: list[list[str]]) -> dict[str, Any]:
-    durations = {artifact_id: done.ms for artifact_id, done in state.completed.items()}
+    durations = {artifact_id: done.ms for artifact_id, done in state.completed.items() if done.ms}
     total = len(state.artifacts)
+    longest = [max((durations.get(a, 0) for a in wave), default=0) for wave in waves] if durations else []
     return {
-        "total_duration_ms": sum(max((durations.get(a, 0) for a in wave), default=0) for wave in waves),
+        "total_duration_ms": sum(longest),
         "model_distribution": _distribution(state.artifacts.values()),
         "parallelization_factor": round(total / len(waves), 2) if waves else 0.0,
         "estimated_sequential_ms": sum(durations.values()),
@@ -358,7 +378,7 @@ def _plain_rest(execution: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str, Any]:
-    """Undo `_artifact_line`. A foreign file lists requirements in the order of a set; they are sorted."""
+    """Undo `_artifact_lines`. A foreign file lists requirements in the order of a set; they are sorted."""
     found = {}
     for artifact_id, item in given.items():
         plain = {key: value for key, value in item.items() if value is not None}
@@ -374,7 +394,7 @@ def _artifacts_from_dict(given: Mapping[str, Any], *, is_ours: bool) -> dict[str
 
 
 def _completion_from_dict(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo `_completed_line`; of a foreign file, what we have a place for."""
+    """Undo `_completed_lines`; of a foreign file, what we have a place for."""
     known = {key: value for key, value in item.items() if key in _COMPLETION}
     return {
         "seq": 0,

@@ -100,3 +100,13 @@ def test_what_is_plain_can_be_located_when_it_has_problems() -> None:
     assert read_plain(text) is not None
     _, problems = read_tree(locate_json(text), check_plan)
     assert [(p.code, p.line) for p in problems] == [("plan.missing", 2)]
+
+
+def test_an_artifact_has_one_name_wherever_it_is_named() -> None:
+    """It is looked up many times: the same text is found without comparing it. What is nobody's here stays as it is."""
+    text = json.dumps({"goal": "g", "artifacts": {"first one": {}, "b": {"requires": ["p:x", "first one"]}}})
+    plan = read_plain(text)
+    assert plan is not None
+    first, second = plan.artifacts
+    assert second.requires == ("first one", "p:x")
+    assert second.requires[0] is first.id

@@ -230,3 +230,11 @@ def test_rfc_040_has_other_words_for_a_status(word: str | None, expected: str) -
         "execution": {"completed": {"a": {}}, "status": word},
     }
     assert SavedExecution.from_dict(document).status == expected
+
+
+def test_a_file_is_the_same_however_many_artifacts_are_written_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seams do not show."""
+    whole = saved_execution.render(EXAMPLE)
+    for count in (1, 2):
+        monkeypatch.setattr(saved_execution, "AT_ONCE", count)
+        assert saved_execution.render(EXAMPLE) == whole

@@ -76,11 +76,16 @@ _words_of = attrgetter("description", "contract", "instructions", "run", "verify
 
 def overlong(specs: Sequence[ArtifactSpec]) -> Rejection | None:
     """The same for what artifacts say of themselves."""
-    for spec in specs:
-        size = sum(map(len, _words_of(spec)))
-        if spec.acceptance or spec.constraints or spec.tags:
-            size += sum(map(len, (*spec.acceptance, *spec.constraints, *spec.tags)))
-        if size > LONGEST:
+    for spec in [  # that may: most say too little to be looked at again
+        s
+        for s in specs
+        if len(s.description) + len(s.contract) + len(s.instructions) + len(s.run) + len(s.verify) > LONGEST
+        or s.acceptance
+        or s.constraints
+        or s.tags
+    ]:
+        words = (*_words_of(spec), *spec.acceptance, *spec.constraints, *spec.tags)
+        if sum(map(len, words)) > LONGEST:
             return Rejection(
                 kind="usage",
                 code="text.long",

@@ -32,10 +32,10 @@ def create(state: State | None, command: cmd.CreatePlan) -> Events | Rejection:
     if bad:
         return bad
     plan = command.plan
-    unique: dict[str, ArtifactSpec] = {}
-    for spec in plan.artifacts:
-        unique.setdefault(spec.id, spec)
-    if len(unique) < len(plan.artifacts):
+    if len({spec.id for spec in plan.artifacts}) < len(plan.artifacts):
+        unique: dict[str, ArtifactSpec] = {}
+        for spec in plan.artifacts:
+            unique.setdefault(spec.id, spec)
         plan = msgspec.structs.replace(plan, artifacts=tuple(unique.values()))
     created: Events = [
         ev.PlanCreated(
