@@ -198,9 +198,15 @@ def _values() -> list[type]:
 
 
 def _annotations(cls: type) -> dict[str, str]:
+    """The types of its fields, as they are written."""
     names: tuple[str, ...] = getattr(cls, "__struct_fields__", ()) or getattr(cls, "_fields", ())
-    found = {name: kind for base in reversed(cls.__mro__) for name, kind in inspect.get_annotations(base).items()}
-    return {name: str(getattr(found[name], "__forward_arg__", found[name])) for name in names}
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith("headway."):
+            written = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+            lines = written.body if isinstance(written, ast.ClassDef) else []
+            found |= {ast.unparse(n.target): ast.unparse(n.annotation) for n in lines if isinstance(n, ast.AnnAssign)}
+    return {name: found[name] for name in names}
 
 
 def _fields(cls: type) -> str:

@@ -42,7 +42,7 @@ _START = re.compile(
 """How a line of this version begins."""
 
 _STATE = b'{"state":'
-_DIGEST = re.compile(rb',"digest":"([0-9a-f]{32})"\}')
+_DIGEST = rb',"digest":"([0-9a-f]{32})"\}'
 _DIGEST_LENGTH = len(b',"digest":""}') + HASH_LENGTH
 """How the data of a snapshot begins and ends."""
 
@@ -133,13 +133,14 @@ def decode(line: bytes | Envelope, about: Container[str] | None = None) -> Recor
     `about`: of an event of another type than these, nobody wants to know what it says.
     """
     envelope = opened(line) if isinstance(line, bytes) else line
-    decoder = _decoders.get(envelope.type) or _decoder(envelope.type)
+    kind = _known.get(envelope.type)
     event: Any
-    if decoder is None and not envelope.opt:
+    if kind is None and not envelope.opt:
         raise _too_new(envelope.seq, f"event type {envelope.type}")
-    if decoder is None or (about is not None and envelope.type not in about):
+    if kind is None or (about is not None and envelope.type not in about):
         event = Unknown(name=envelope.type, data=envelope.data)
     else:
+        decoder = _decoders.get(envelope.type) or _decoder(envelope.type, kind)
         try:
             event = decoder(envelope.data)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -149,18 +150,15 @@ def decode(line: bytes | Envelope, about: Container[str] | None = None) -> Recor
     return Record(envelope.seq, envelope.ts, envelope.by, event, envelope.prev, envelope.hash)
 
 
-def _decoder(name: str) -> Callable[[msgspec.Raw], Any] | None:
-    """What reads an event of this kind; None for one that this version does not know."""
-    kind = _known.get(name)
-    if kind is None:
-        return None
+def _decoder(name: str, kind: type[Event]) -> Callable[[msgspec.Raw], Any]:
+    """What reads an event of this kind."""
     return _decoders.setdefault(name, _snapshot if kind is Snapshot else msgspec.json.Decoder(kind).decode)
 
 
 def _snapshot(raw: msgspec.Raw) -> Snapshot:
     """A snapshot, by where its parts stand if they stand where they do: only who needs its state reads that."""
     data = memoryview(raw)
-    end = _DIGEST.fullmatch(data[-_DIGEST_LENGTH:])
+    end = re.fullmatch(_DIGEST, data[-_DIGEST_LENGTH:])
     if end is None or data[: len(_STATE)] != _STATE:
         return msgspec.json.decode(raw, type=Snapshot)
     return Snapshot(state=msgspec.Raw(data[len(_STATE) : -_DIGEST_LENGTH]), digest=end[1].decode())

@@ -4,7 +4,7 @@ An event says what happened to a plan; who, when and in which place of the chain
 To do on the next format change: nothing so far.
 """
 
-from __future__ import annotations
+# No annotations from __future__: msgspec would have to parse all of these texts before it reads the first value.
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal

@@ -3,7 +3,7 @@
 The keys of a plan file, of the ledger's events and of plan.json are the field names below.
 """
 
-from __future__ import annotations
+# No annotations from __future__: msgspec would have to parse all of these texts before it reads the first value.
 
 from typing import Any, Literal, dataclass_transform
 

@@ -4,9 +4,9 @@ One mapping per aspect, keyed by artifact id, so that an event costs what it nam
 The state is data only. What follows from it (status, blocked, progress) is in lifecycle.py.
 """
 
-from __future__ import annotations
+# No annotations from __future__: msgspec would have to parse all of these texts before it reads the first value.
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -346,9 +346,9 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
     asked: dict[str, int] = {}
     origins: dict[str, str] = {}
 
-    def copy(self) -> State:
+    def copy(self) -> Self:
         """A state of its own: the mappings are copied, the values in them are immutable and shared."""
-        twin: State = msgspec.structs.replace(
+        return msgspec.structs.replace(
             self,
             artifacts=self.artifacts.copy(),
             completed=self.completed.copy(),
@@ -370,4 +370,3 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_o
             asked=self.asked.copy(),
             origins=self.origins.copy(),
         )
-        return twin

@@ -5,7 +5,7 @@ goal and artifact (`api:UserModel`), or, if it is a file, by its path: names nev
 this machine.
 """
 
-from __future__ import annotations
+# No annotations from __future__: msgspec would have to parse all of these texts before it reads the first value.
 
 from typing import Any, Literal, NamedTuple, dataclass_transform
 
