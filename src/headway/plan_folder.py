@@ -24,7 +24,6 @@ from headway.files.texts import Texts
 from headway.ledger.file import FileLedger, Verified
 from headway.ledger.lock import FileLock
 from headway.ledger.writer import ENDINGS, SMALL_STATE, Writer
-from headway.projections import phases
 from headway.projections.plan_files import ALL, VIEWS, Left, PlanFiles
 from headway.projections.saved_execution import SavedExecution
 
@@ -281,6 +280,8 @@ class PlanFolder:
             if hear is not None:
                 hear(records)
             if state.units:
+                from headway.projections import phases  # only plans that grow have any
+
                 self._since = self._since or records[0].seq
                 self._units.update(phases.touched(state, records))
 
@@ -350,6 +351,8 @@ class PlanFolder:
         """
         if not state.units:
             return
+        from headway.projections import phases  # only plans that grow have any
+
         home = self._phases
         known = phases.reflected(home, self.plan_id)
         if known is None:
@@ -365,7 +368,11 @@ class PlanFolder:
 
     def lacks_phases(self, state: State, seq: int) -> bool:
         """Whether phase ledgers, or texts that they name, could not be written up to this event."""
-        return bool(state.units) and (phases.reflected(self._phases, self.plan_id) or 0) < seq
+        if not state.units:
+            return False
+        from headway.projections import phases  # only plans that grow have any
+
+        return (phases.reflected(self._phases, self.plan_id) or 0) < seq
 
     @property
     def _phases(self) -> str:
@@ -384,6 +391,8 @@ class PlanFolder:
     def phases_amiss(self, execution: SavedExecution) -> dict[str, bool]:
         """Units whose phase ledgers say something else than the plan's, and whether they are there at all. Those that
         something has happened to since they were last written are caught up with by whoever writes next."""
+        from headway.projections import phases  # only plans that grow have any
+
         state = execution.state
         known = phases.reflected(self._phases, self.plan_id)
         behind = phases.touched(state, self.history(known + 1)) if known is not None else set()

@@ -645,6 +645,53 @@ def test_listing_plans_loads_no_more_than_it_needs(shop: Workshop) -> None:
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
+HEAVY = {
+    "asyncio", "dataclasses", "difflib", "gzip", "headway.core.check_pipelines", "headway.engine.archive",
+    "headway.engine.planners", "headway.engine.preview", "headway.files.plan_reader", "headway.projections.phases",
+    "jinja2", "json", "logging", "multiprocessing", "random", "rich", "shutil", "subprocess", "tempfile", "tomllib",
+    "yaml",
+}  # fmt: skip
+MAKES = {"headway.engine.making", "headway.engine.run", "headway.engine.workers", "pathlib", "urllib"}
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [(["run"], HEAVY), (["status"], HEAVY | MAKES), (["why", "all"], HEAVY | MAKES)],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_a_plain_plan_loads_no_more_than_it_needs(tmp_path: Path, words: list[str], heavy: set[str]) -> None:
+    """Start-up is a feature: what plain plans have no use for is not loaded, and what makes only where something is."""
+    (tmp_path / "tasks.py").write_text("def join(ctx):\n    return str(len(ctx.sources) + len(ctx.inputs))\n")
+    (tmp_path / "a.txt").write_text("a\n")
+    one = {"sources": ["a.txt"], "produces": "out/one.txt", "make": "tasks:join"}
+    both = {"requires": ["one"], "produces": "out/all.txt", "make": "tasks:join"}
+    plan = {"id": "plain", "goal": "Join", "artifacts": {"one": one, "all": both}}
+    (tmp_path / "headway.json").write_text(json.dumps(plan))
+    if words != ["run"]:
+        assert headway("run", cwd=tmp_path).returncode == 0
+    code = (
+        f"import sys; from headway.surfaces.cli.main import main; code = main({words}); "
+        f"print(code, sorted({heavy} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize("words", [["run"], ["accept", "one", "--reason", "mine"]], ids=lambda words: words[0])
+def test_files_of_a_project_are_not_taken_for_modules_of_python(tmp_path: Path, words: list[str]) -> None:
+    """What a run needs of Python is loaded before functions are looked for: a project may have a queue.py."""
+    for name in ("queue", "pathlib", "traceback"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')\n")
+    (tmp_path / "tasks.py").write_text("def make():\n    return 'a'\n")
+    plan = {"id": "plain", "goal": "Make", "artifacts": {"one": {"produces": "one.txt", "make": "tasks:make"}}}
+    (tmp_path / "headway.json").write_text(json.dumps(plan))
+    if words != ["run"]:
+        assert headway("run", cwd=tmp_path).returncode == 0
+        (tmp_path / "one.txt").write_text("b")
+    done = headway(*words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_run_says_what_it_could_not_do_on_the_side(shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     """No event depends on it, and yet somebody should know: here a page that somebody has written into."""
     assert shop.run(capsys, "run").code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from headway.core import conditions, items, placeholders
@@ -31,7 +32,7 @@ def check_pipeline(
 ) -> Iterator[Problem]:
     """Every problem of one pipeline, given the ids of the plan's own artifacts and all of its pipelines."""
     where = f"pipeline {pipeline.name}"
-    if not NAME.fullmatch(pipeline.name):
+    if not re.fullmatch(NAME, pipeline.name):
         hint = "letters, digits, _ and -, beginning with a letter"
         yield Problem(code="plan.id", message=f"{pipeline.name!r} cannot be the name of a pipeline", hint=hint)
     if not pipeline.phases:
@@ -105,13 +106,13 @@ def _check_phase(pipeline: Pipeline, phase: Phase, before: Collection[str]) -> I
     where = f"pipeline {pipeline.name}, phase {phase.id}"
     if phase.id in before:
         yield _problem("plan.duplicate", pipeline, phase, f"{where} is given twice", "phases", "give one another name")
-    elif not NAME.fullmatch(phase.id):
+    elif not re.fullmatch(NAME, phase.id):
         hint = "letters, digits, _ and -, beginning with a letter"
         yield _problem("plan.id", pipeline, phase, f"{where}: this cannot be the name of a phase", "phases", hint)
     if phase.pre_state and not pipeline.state:
         yield _problem("plan.state", pipeline, phase, f"{where} reads a state that nobody names", "pre_state", "state:")
     for name in phase.outputs:
-        if not NAME.fullmatch(name):
+        if not re.fullmatch(NAME, name):
             yield _problem("plan.id", pipeline, phase, f"{where}: {name!r} cannot name an output", "outputs")
     for name in phase.requires_outputs or ():
         if name not in phase.outputs:

@@ -22,7 +22,7 @@ from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline
 from headway.core.state import State
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+NAME = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 UNIT_MAX = 120
 UNIT_MAX_BYTES = 180
 """Of each part: `phases/<unit>@<plan>.json` is a file, and its name has at most 255 bytes."""

@@ -10,14 +10,13 @@ import msgspec
 from headway.core import commands as cmd
 from headway.core.fingerprint import reuse_key
 from headway.core.gates import Check
-from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Fingerprint, State, Step
+from headway.core.state import Fingerprint, Step
 from headway.engine.judge import Judge
 from headway.engine.making import Task, Workshop, told
 from headway.engine.recipes.base import Inputs, Job, Stepper, Surroundings
 from headway.engine.recording import Recorder
-from headway.engine.result import Decision, Reporter
+from headway.engine.result import Reporter
 from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.steps import recorded_as, taken_from
@@ -177,20 +176,3 @@ class Jobs(Surroundings):
         """What is to be done, without the files that the command happens to name: it may have written them itself."""
         fp, declared = self._judge.made_from(spec.id), set(self._judge.files.declared(spec))
         return reuse_key(msgspec.structs.replace(fp, sources={p: d for p, d in fp.sources.items() if p in declared}))
-
-
-def effect_question(state: State, spec: ArtifactSpec, dead: Collection[str] = ()) -> Decision | None:
-    """An attempt with effects elsewhere was interrupted: nobody but the user knows whether it is to be done again.
-
-    `dead`: claims of a run that is gone, which the next one will give back.
-    """
-    if not spec.effects or is_idempotent(spec) or not (spec.id in dead or state.uncertain.get(spec.id, 0)):
-        return None
-    name = as_word(spec.id)
-    flags = [f"--rerun {name}", f"headway accept {name}", f"headway skip {name} --reason …"]
-    return Decision("effects_uncertain", [spec.id], flags)
-
-
-def is_idempotent(spec: ArtifactSpec) -> bool:
-    """It uses the key that it is given, so doing it twice does it once."""
-    return "HEADWAY_IDEMPOTENCY_KEY" in spec.run or bool(spec.metadata.get("idempotent"))

@@ -26,11 +26,12 @@ from headway.core.state import State
 from headway.engine import prompts
 from headway.engine.as_judged import ONCE, AsJudged
 from headway.engine.edits import Edits
+from headway.engine.effects import effect_question
 from headway.engine.ended import came_of
 from headway.engine.ending import Halt, end_of, pause_of, sum_up
 from headway.engine.expansion import Expansion
 from headway.engine.in_place import InPlace
-from headway.engine.jobs import Jobs, effect_question
+from headway.engine.jobs import Jobs
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
 from headway.engine.making import TOUCHED, Task, Workshop

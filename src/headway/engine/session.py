@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -34,7 +34,6 @@ from headway.engine.neighbours import Neighbour
 from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
-from headway.engine.run import Run
 from headway.engine.selecting import forced_by, made_as, only_before, resolve, selected_by
 from headway.engine.templates import refuse_without_jinja
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
@@ -47,6 +46,9 @@ from headway.ledger.writer import Writer
 from headway.plan_folder import PlanFolder
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanStore
+
+if TYPE_CHECKING:
+    from headway.engine.run import Run  # what makes artifacts is loaded where some are made
 
 
 class Call(NamedTuple):
@@ -441,6 +443,8 @@ class Session:
         *,
         show: Callable[[], object] = lambda: None,
     ) -> Run:
+        from headway.engine.run import Run
+
         return Run(
             writer,
             judged.judge,

@@ -13,8 +13,8 @@ from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
 from headway.core.state import Claim, Run, State
 from headway.engine import prompts
+from headway.engine.effects import effect_question
 from headway.engine.functions import function_of, is_live
-from headway.engine.jobs import effect_question
 from headway.engine.judged import Judged
 from headway.engine.result import Decision, Options
 from headway.engine.selecting import answers_to_state, only_before, selected_by

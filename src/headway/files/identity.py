@@ -23,7 +23,7 @@ WORKSPACE_INDEX = "dag/workspace-index.json"
 """Below HOME: what was last seen of a workspace."""
 MARKERS = (f"{HOME}/{NAME}", "headway.toml", "headway.yaml")
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = r"[A-Za-z0-9_-]{1,64}"
 
 
 def find_root(start: str, *, home: str = "") -> str:
@@ -104,7 +104,7 @@ def read_identity(home: str) -> str:
             facts={"format": version, "known here": FORMAT},
             hint="use that version; nothing was touched",
         )
-    if not isinstance(version, int) or not isinstance(name, str) or not _ID.fullmatch(name):
+    if not isinstance(version, int) or not isinstance(name, str) or not re.fullmatch(_ID, name):
         raise _damaged("it has no id")
     return name
 

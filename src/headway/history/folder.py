@@ -26,15 +26,14 @@ PATIENCE = 30.0
 
 _encoder = msgspec.json.Encoder()
 _encode, _encode_lines = _encoder.encode, _encoder.encode_lines
-_index = msgspec.json.Decoder(DagIndex).decode
-_goal = msgspec.json.Decoder(GoalDetail).decode
-_edge = msgspec.json.Decoder(Edge).decode
-_manifest = msgspec.json.Decoder(Manifest).decode
-
-
-_FIRST = re.compile(rb'\{"version":(\d{1,9}),')
+_FIRST = rb'\{"version":(\d{1,9}),'
 
 T = TypeVar("T")
+
+
+def _as(kind: type[T]) -> Callable[[bytes], T]:
+    """What reads such a document. What that takes is looked up when one is read: it takes longer than reading most."""
+    return partial(msgspec.json.decode, type=kind)
 
 
 class _Versioned(msgspec.Struct):
@@ -75,7 +74,7 @@ class DagFolder:
         data = _read(self.index_path)
         if data is None:
             return None
-        return self._decode(data, _index, "index.json")
+        return self._decode(data, _as(DagIndex), "index.json")
 
     def open_index(self) -> OpenIndex | None:
         """The same for whoever changes it."""
@@ -107,7 +106,7 @@ class DagFolder:
         data = _read(self.goal_path(goal_id))
         if data is None:
             return None
-        return self._decode(data, _goal, f"goals/{goal_id}.json")
+        return self._decode(data, _as(GoalDetail), f"goals/{goal_id}.json")
 
     def has_newer_goal(self, goal_id: str) -> bool:
         """Whether a goal's file was written by a newer Headway, so that it is nobody's to change here."""
@@ -184,7 +183,7 @@ class DagFolder:
         data = _read(self.manifest_path)
         if data is None:
             return None
-        return self._decode(data, _manifest, "artifacts/manifest.json")
+        return self._decode(data, _as(Manifest), "artifacts/manifest.json")
 
     def write_manifest(self, manifest: Manifest) -> int:
         """One artifact a line; its size."""
@@ -273,7 +272,7 @@ class DagFolder:
 
 def _version(data: bytes) -> int:
     """The version that a file says it has: at its beginning, where it was written here, else wherever it stands."""
-    found = _FIRST.match(data)
+    found = re.match(_FIRST, data)
     return int(found[1]) if found else msgspec.json.decode(data, type=_Versioned).version
 
 
@@ -307,7 +306,7 @@ def _as_values(edges: Iterable[Edge | bytes]) -> Iterator[Edge]:
 
 def _parsed(line: bytes) -> Edge:
     try:
-        return _edge(line)
+        return msgspec.json.decode(line, type=Edge)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise EdgeLogDamaged from error
 

@@ -22,10 +22,11 @@ class _Goals(msgspec.Struct):
 
 
 _encode = msgspec.json.Encoder().encode
-_entry = msgspec.json.Decoder(GoalEntry).decode
-_entries = msgspec.json.Decoder(list[GoalEntry]).decode
-_goals = msgspec.json.Decoder(_Goals).decode
-_index = msgspec.json.Decoder(DagIndex).decode
+_decode = msgspec.json.decode
+
+
+def _entry(line: bytes) -> GoalEntry:
+    return _decode(line, type=GoalEntry)
 
 
 class OpenIndex:
@@ -43,12 +44,12 @@ class OpenIndex:
     @classmethod
     def read(cls, data: bytes) -> OpenIndex:
         """An index as it was written; a decoding error if it cannot be read. One laid out by hand is read whole."""
-        size = memoryview(_goals(data).goals).nbytes
+        size = memoryview(_decode(data, type=_Goals).goals).nbytes
         start = data.find(_OPENS)
         end = len(data) - len(_CLOSES)
         if start < 0 or not data.endswith(_CLOSES) or end - start - len(_OPENS) + 4 != size:
-            return cls.of(_index(data))
-        return cls(_index(data[:start] + b'"goals":[]}'), data[start + len(_OPENS) : end])
+            return cls.of(_decode(data, type=DagIndex))
+        return cls(_decode(data[:start] + b'"goals":[]}', type=DagIndex), data[start + len(_OPENS) : end])
 
     def entry(self, goal_id: str) -> GoalEntry | None:
         """A goal, if it is in the index."""
@@ -75,7 +76,7 @@ class OpenIndex:
 
     def whole(self) -> DagIndex:
         """The same with all goals."""
-        return msgspec.structs.replace(self.head, goals=_entries(b"[%s]" % self._goals))
+        return msgspec.structs.replace(self.head, goals=_decode(b"[%s]" % self._goals, type=list[GoalEntry]))
 
     def data(self) -> bytes:
         """As it is written."""

@@ -24,7 +24,7 @@ MARK: dict[ArtifactStatus, str] = {
 _PLAIN = ("complete", "pending")
 """There is no more to say about it."""
 
-_HEADER = re.compile(rb"<!-- headway: event (\d+) ([0-9a-f]{32}), digest ([0-9a-f]{32})\.")
+_HEADER = rb"<!-- headway: event (\d+) ([0-9a-f]{32}), digest ([0-9a-f]{32})\."
 
 
 def render(execution: SavedExecution) -> bytes:
@@ -37,13 +37,13 @@ def render(execution: SavedExecution) -> bytes:
 
 def position_of(opening: bytes) -> Position | None:
     """The ledger position that a plan.md names."""
-    found = _HEADER.match(opening)
+    found = re.match(_HEADER, opening)
     return Position(int(found.group(1)), found.group(2).decode()) if found else None
 
 
 def is_intact(data: bytes) -> bool:
     """Whether the bytes still have the digest that they were written with."""
-    found = _HEADER.match(data)
+    found = re.match(_HEADER, data)
     body = data.partition(b"\n")[2]
     return found is not None and codec.digest(body) == found.group(3).decode()
 

@@ -34,7 +34,7 @@ AT_ONCE = 500
 T = TypeVar("T")
 
 _BLANK = b"0" * codec.HASH_LENGTH
-_OPENING = re.compile(
+_OPENING = (
     rb'\{\s*"digest":\s*"(?P<digest>[0-9a-f]{32})",\s*"plan_id":\s*"(?P<plan_id>[A-Za-z0-9._-]{1,64})",'
     rb'\s*"position":\s*\{\s*"seq":\s*(?P<seq>\d{1,18}),\s*"hash":\s*"(?P<hash>[0-9a-f]{32})",'
     rb'\s*"seal":\s*"(?P<seal>[0-9a-f]{16})"'
@@ -299,7 +299,7 @@ def _metrics(state: State, waves: list[list[str]]) -> dict[str, Any]:
 
 def opening_of(data: bytes) -> Opening | None:
     """Whose file it is and what it reflects, from its first bytes; None if these are not as they were written."""
-    found = _OPENING.match(data)
+    found = re.match(_OPENING, data)
     if found is None:
         return None
     plan_id, position = found["plan_id"].decode(), Position(int(found["seq"]), found["hash"].decode())
@@ -308,7 +308,7 @@ def opening_of(data: bytes) -> Opening | None:
 
 def is_intact(data: bytes) -> bool:
     """Whether the bytes still have the digest that they were written with."""
-    found = _OPENING.match(data)
+    found = re.match(_OPENING, data)
     if found is None:
         return False
     begin, end = found.span("digest")

@@ -15,7 +15,7 @@ from headway.errors import HeadwayError
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 
 
-_HARMFUL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+_HARMFUL = r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]"
 
 
 class Screen:
@@ -165,4 +165,4 @@ class Screen:
 
 def harmless(text: str) -> str:
     """Without what would do something to a terminal: goals, notes and names come from anybody. Colours may stay."""
-    return _HARMFUL.sub("\N{REPLACEMENT CHARACTER}", text) if not text.isprintable() else text
+    return re.sub(_HARMFUL, "\N{REPLACEMENT CHARACTER}", text) if not text.isprintable() else text
