@@ -37,6 +37,16 @@ def test_a_line_has_the_documented_bytes() -> None:
     assert json.loads(LINE)["hash"] == HASH
 
 
+def test_an_event_that_nobody_asks_about_takes_no_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make one takes longer than most commands do; what is said is kept as it stands."""
+    monkeypatch.setattr(codec, "_decoders", {})
+    assert codec.decode(LINE, about=("plan_created",)).event == Unknown(
+        name="goal_changed", data=msgspec.Raw(b'{"goal":"g"}')
+    )
+    assert codec._decoders == {}
+    assert codec.decode(LINE, about=("goal_changed",)).event == GoalChanged(goal="g")
+
+
 @given(lives)
 def test_every_event_and_every_state_comes_back_as_it_was(intents: list[Intent]) -> None:
     """Encoding and decoding lose nothing, whatever the commands put into them."""
