@@ -439,6 +439,34 @@ def test_whatever_a_light_one_returns_it_comes_to_the_same(
     assert sorted(calls) == sorted([*range(40), *range(40)])
 
 
+@pytest.mark.parametrize("asks", ["a gate", "a time", "another attempt"])
+def test_a_light_one_of_which_more_is_asked_than_a_file_is_asked_for_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch, asks: str
+) -> None:
+    """In a row with others it passes its gates, ends in time and is tried again, as by itself."""
+    for limit in ("LIGHT_MS", "LIGHT_LATE"):
+        monkeypatch.setattr(workers, limit, 10_000)
+    calls: list[int] = []
+
+    def make(n: int) -> str:
+        calls.append(n)
+        if n == 30 and asks == "a time":
+            time.sleep(20)
+        if n == 30 and asks == "another attempt" and calls.count(30) == 1:
+            raise ValueError("not yet")
+        return str(n)
+
+    settings: dict[str, dict[str, Any]] = {"a time": {"timeout": 1}, "another attempt": {"retry": 2}}
+    plan = Plan("In a row", id="row", **settings.get(asks, {}))
+    for n in range(40):
+        gates: dict[str, Any] = {"gates": {"seen": {"run": f"touch seen-{n}"}}} if asks == "a gate" else {}
+        plan.add(f"n{n}", make=make, args={"n": n}, produces=f"out/{n}.txt", **gates)
+    result = plan.run(jobs=1, check=False)
+    assert sorted(result.failed) == (["n30"] if asks == "a time" else [])
+    assert len(list(here.glob("seen-*"))) == (40 if asks == "a gate" else 0)
+    assert calls.count(30) == (2 if asks == "another attempt" else 1)
+
+
 def test_what_waits_for_a_slow_one_is_made_from_what_is_there_when_its_turn_comes(here: Path) -> None:
     """Nobody has to run again because a source was edited while it was not even begun."""
     (here / "source.txt").write_text("old")

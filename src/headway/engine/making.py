@@ -118,7 +118,7 @@ class Workshop:
         attempt, stood = 0, tuple[Output, ...]()
         while True:
             attempt += 1
-            outcome = self._attempt(task, row, first)
+            outcome, first = self._attempt(task, row, first), None
             attempts = task.retry.attempts
             if attempts > 1:
                 row.keep()  # if that fails, it is tried again as well
