@@ -22,6 +22,7 @@ from headway.core.events import Record
 from headway.core.evolve import fold
 from headway.core.plan import ArtifactSpec
 from headway.errors import HeadwayError, Rejected, TryLater
+from headway.ledger import repair
 from headway.ledger.file import FileLedger
 from headway.ledger.memory import MemoryLedger, Shelf
 from headway.ledger.repair import examine
@@ -87,6 +88,24 @@ def test_a_reader_never_sees_damage_while_others_write_and_rotate(tmp_path: Path
     assert reads > 5
     assert len(FileLedger(str(tmp_path)).segments()) == 6
     assert_one_chain(tmp_path)
+
+
+def test_whoever_rotates_while_a_ledger_is_examined_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often: what was sealed after a file was opened says nothing about that file."""
+    small_plan(tmp_path)
+    w, look = writer(tmp_path), repair._look
+
+    def meanwhile(ledger: FileLedger, fd: int) -> repair.Look:
+        found = look(ledger, fd)
+        w.execute(goal(f"after {found.end.position.seq}"), by="other")
+        w.rotate()
+        return found
+
+    monkeypatch.setattr(repair, "_look", meanwhile)
+    assert examine(FileLedger(str(tmp_path))) == []
+    w.close()
 
 
 def test_threads_share_a_writer_and_its_syncs(tmp_path: Path) -> None:

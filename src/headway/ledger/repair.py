@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
@@ -86,14 +86,14 @@ def examine(ledger: FileLedger) -> list[Finding]:
 
 
 def _examine(ledger: FileLedger) -> list[Finding]:
-    named = list(ledger.named())
+    named, sealed = list(ledger.named()), segments.sealed(ledger.folder)  # before the file: it only ever grows
     try:
         with ledger.opened() as fd:
             if fd is None:
                 missing = recovery.lost(START, {}, [*named, *recovery.traces(ledger.folder)])
                 return [_loss(missing[0], START)] if missing else []
             look = _look(ledger, fd)
-            named += _strays(ledger.folder, look.scan)
+            named += _strays(sealed, look.scan)
     except FormatTooNew as error:
         unknown = f"{error.message}: {error.facts.get('unknown')}"
         return [Finding(error.error_code, unknown, "nothing: it was not touched", error.hint)]
@@ -269,17 +269,19 @@ def _settled_segments(records: Iterable[Record]) -> Iterator[str]:
             yield record.event.segment
 
 
-def _strays(folder: str, found: Scan) -> list[tuple[str, Position]]:
-    """Segments that begin where the current file does: left by a kill, or proof that the file was once longer."""
+def _strays(sealed: Sequence[Segment], found: Scan) -> list[tuple[str, Position]]:
+    """Of these segments, those that begin where the current file does: left by a kill, or proof that the file was once
+    longer.
+    """
     named = []
-    for segment in segments.sealed(folder):
+    for segment in sealed:
         if found.first is None or segment.first < found.first.seq:
             continue
         end = START
         with suppress(LedgerDamaged):
             for data in segments.unpack(segment.path):
-                sealed = codec.seal(data)
-                end = Position(codec.peek(data)[0], sealed) if sealed is not None else end
+                hash_ = codec.seal(data)
+                end = Position(codec.peek(data)[0], hash_) if hash_ is not None else end
         named += [(segment.name, end)] if end.seq else []
     return named
 
@@ -335,7 +337,7 @@ class _Repair:
             look = _look(self.ledger, fd) if fd is not None else self._nothing(named)
             if look is None:
                 return self.said
-            named += _strays(self.folder, look.scan)
+            named += _strays(segments.sealed(self.folder), look.scan)
             above = self._settle(fd, look, named)
             self._settle_segments(look)
             if self.events or look.differs:
