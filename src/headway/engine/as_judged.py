@@ -98,13 +98,15 @@ class AsJudged:
         return fits
 
     def begin(self, specs: Sequence[ArtifactSpec]) -> dict[str, Task]:
-        """What a worker needs for each of these, by id; whoever is not among them has to be looked at more closely."""
-        completed = self._judge.state.completed
+        """What a worker needs for each of these, by id; whoever is not among them has to be looked at more closely.
+
+        What any of them requires is looked at once, for all of them.
+        """
+        completed, tasks = self._judge.state.completed, dict[str, Task]()
         new = [spec for spec in specs if spec.id not in completed]
-        try:
-            tasks = self._first(new) if new else {}
-        except (HeadwayError, OSError):  # of one of them: whoever looks more closely finds out what
-            tasks = {}
+        with suppress(HeadwayError, OSError):  # of one of them: whoever looks more closely finds out what
+            moved_inputs(self._judge, {r for spec in specs for r in spec.requires}, self._moment, cheaply=True)
+            tasks = self._first(new)
         for spec in specs if len(new) < len(specs) else ():
             done = completed.get(spec.id)
             with suppress(HeadwayError, OSError):
@@ -113,11 +115,10 @@ class AsJudged:
         return tasks
 
     def _first(self, specs: Sequence[ArtifactSpec]) -> dict[str, Task]:
-        """Of what was never made. What many of them have in common is looked at and put together once."""
+        """Of what was never made. What many of them have in common is told and put together once."""
         judge, moment = self._judge, self._moment
         for spec in specs:
             judge.forget(spec, moment)
-        moved_inputs(judge, {r for spec in specs for r in spec.requires}, moment, cheaply=True)
         standing = [spec for spec in specs if moment.held.issuperset(spec.requires)]
         judge.fingerprints(standing)
         problem = judge.problem
