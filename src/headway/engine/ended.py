@@ -24,7 +24,9 @@ def came_of(
     for outcome in outcomes:
         task = running[outcome.id]
         spec, fp, before = task.job.spec, task.fp, completed.get(outcome.id)
-        if not (outcome.ok and task.light) or outcome.stood or outcome.other or any(_told_apart(spec)):
+        if not (outcome.ok and task.light) or outcome.stood or outcome.other or outcome.attempts > 1:
+            return ()
+        if any(_told_apart(spec)):
             return ()
         is_held = held.issuperset(spec.requires) and not (spec.sources or spec.templates)
         if not is_held and any(changed_meanwhile(judge, task, before, moment)):

@@ -289,7 +289,10 @@ class Precedents:
             since, last = self._kept.get(plan), (gained.last.seq, gained.last.hash)
             self._cache.index(plan, since, last, made, gained.named, anew=anew, withdraw=gained.withdraw, gone=gone)
             self._kept[plan] = last
-        self._named = self._named | gained.named if self._named else gained.named
+        if self._named:
+            self._named |= gained.named
+        else:
+            self._named = gained.named  # nobody adds to it any more
         return made
 
     def _index_anew(self, plan: str) -> None:

@@ -544,6 +544,7 @@ class Run:
         for outcome in outcomes:
             self._workers.learn(self._running.pop(outcome.id).job.spec, outcome)
             self._in_place.let_go(outcome.id)
+            self._groups.ended(outcome.id)
         self._tally.settle_made({outcome.id: outcome.ms for outcome in outcomes})
         return True
 

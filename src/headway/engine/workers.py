@@ -106,13 +106,17 @@ class Workers:
 
     def is_light(self, spec: ArtifactSpec) -> bool:
         """Whether an artifact is made in a moment, by all that is known: its function was quick so far."""
+        if not spec.make or not self._may_be_light:
+            return False
         score = self._quick.get(spec.make)
-        if score is None and spec.make:
+        if score is not None and score < LIGHT_AFTER:
+            return False
+        if spec.effects or spec.verify or spec.retry or spec.timeout is not None:
+            return False
+        if score is None:
             took = self._took(spec.id)
             score = self._quick[spec.make] = LIGHT_AFTER if took is not None and took <= LIGHT_MS else 0
-        if score is None or score < LIGHT_AFTER or not self._may_be_light:
-            return False
-        return not (spec.effects or spec.verify or spec.retry or spec.timeout is not None)
+        return score >= LIGHT_AFTER
 
     def learn(self, spec: ArtifactSpec, outcome: Outcome) -> None:
         """Take note of how long a function took."""

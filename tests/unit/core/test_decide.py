@@ -188,15 +188,19 @@ def test_exactly_one_completion_is_accepted() -> None:
 
 
 def test_what_ended_together_is_completed_together() -> None:
-    """One event for each, in their order, and the milestone that is reached by all of them."""
-    born = life(A, ArtifactSpec(id="b", milestone="m"), ArtifactSpec(id="c"))
-    token = happened(born, cmd.StartArtifacts(ids=("a", "b", "c"), run="r"))[0].seq
-    came = tuple(ArtifactCompleted(id=a, token=token, ms=1) for a in "cab")
-    events = [record.event for record in happened(born, cmd.CompleteArtifacts(came=came))]
-    assert events[:3] == list(came)
-    assert [event.type for event in events[3:]] == ["milestone_completed"]
-    assert list(state(born).completed) == ["c", "a", "b"]
-    assert state(born).claims == {}
+    """The same events in the same order as one by one: a milestone stands right behind the last of its artifacts."""
+    plan = (A, ArtifactSpec(id="b", milestone="m"), ArtifactSpec(id="c"), ArtifactSpec(id="d", milestone="n"))
+    together, alone = life(*plan), life(*plan)
+    for born in (together, alone):
+        token = happened(born, cmd.StartArtifacts(ids=("a", "b", "c", "d"), run="r"))[0].seq
+    came = tuple(ArtifactCompleted(id=a, token=token, ms=1) for a in "abcd")
+    events = [record.event for record in happened(together, cmd.CompleteArtifacts(came=came))]
+    one_by_one = [
+        record.event for a in "abcd" for record in happened(alone, cmd.CompleteArtifact(id=a, token=token, ms=1))
+    ]
+    assert events == one_by_one
+    assert [event.type for event in events].count("milestone_completed") == 2
+    assert state(together).claims == {}
 
 
 @pytest.mark.parametrize(

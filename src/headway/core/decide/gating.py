@@ -113,6 +113,20 @@ def milestones(state: State, ids: Sequence[str]) -> Events:
     return [ev.MilestoneCompleted(milestone=m) for m, n in closing.items() if state.open[m] == n]
 
 
+def between_milestones(state: State, came: Sequence[ev.ArtifactCompleted]) -> Events:
+    """What ended together, each milestone right behind the artifact that is its last."""
+    events: Events = []
+    open_ = dict(state.open)
+    for event in came:
+        events.append(event)
+        milestone = state.artifacts[event.id].milestone
+        if milestone and milestone not in state.milestones and not is_done(state, event.id):
+            open_[milestone] -= 1
+            if not open_[milestone]:
+                events.append(ev.MilestoneCompleted(milestone=milestone))
+    return events
+
+
 def _with_milestones(state: State, events: Events) -> Events:
     return [*events, *milestones(state, [e.id for e in events if isinstance(e, ev.ArtifactCompleted)])]
 

@@ -8,7 +8,7 @@ from headway.core import commands as cmd
 from headway.core import events as ev
 from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
-from headway.core.decide.gating import gated_acceptance, gated_completion, milestones
+from headway.core.decide.gating import between_milestones, gated_acceptance, gated_completion, milestones
 from headway.core.ids import as_word, name_elsewhere
 from headway.core.lifecycle import allowed, is_done, last_made, recorded_status, stage_of
 from headway.core.state import Proposal, State
@@ -228,13 +228,13 @@ def complete_all(state: State, command: cmd.CompleteArtifacts) -> Events | Rejec
             return _fenced(state, came.id, came.token) or unknown(state, [came.id])
         spec = artifacts[came.id]
         if spec.gates or came.note or spec.integrates != came.integrates:
-            return _alone(came.id, "more is to be said of it than that it was made")
+            return _by_itself(came.id, "more is to be said of it than that it was made")
     if len(set(ids)) < len(ids):
-        return _alone(next(a for a in ids if ids.count(a) > 1), "it is named twice")
-    return [*command.came, *milestones(state, ids)] if state.open else [*command.came]
+        return _by_itself(next(a for a in ids if ids.count(a) > 1), "it is named twice")
+    return between_milestones(state, command.came) if state.open else [*command.came]
 
 
-def _alone(artifact_id: str, why: str) -> Rejection:
+def _by_itself(artifact_id: str, why: str) -> Rejection:
     return Rejection(
         kind="usage",
         code="artifact.alone",
