@@ -24,6 +24,7 @@ from headway.engine.recipes.function import Context
 from headway.engine.run import Run
 from headway.errors import HeadwayError
 from headway.store import PlanStore
+from headway.surfaces.cli.main import main
 
 MANY = 200
 LIGHT_RUN = """from headway.engine import workers
@@ -1011,3 +1012,26 @@ def test_a_worker_that_has_told_of_all_it_did_and_is_not_back_yet_ends_no_run(mo
     plan.add("a", make=lambda: "a", produces="a.txt")
     plan.add("b", make=lambda: "b", requires=["a"], produces="b.txt")
     assert plan.run(jobs=1).made == ["a", "b"]
+
+
+def test_what_a_function_does_to_what_it_is_given_stays_with_it(here: Path) -> None:
+    """Arguments and variables are the plan's: neither the next attempt nor the next artifact finds them changed."""
+    (here / "tasks.py").write_text(
+        "def grow(ctx, xs):\n"
+        "    xs.append(len(xs))\n"
+        "    ctx.vars['a'].append(ctx.id)\n"
+        "    ctx.vars['b'] = ctx.id\n"
+        "    return repr((xs, ctx.vars))\n"
+    )
+    lines = [f"  n{n}: {{make: 'tasks:grow', args: {{xs: [1]}}, produces: out/{n}.txt}}" for n in range(20)]
+    plan = "id: p\ngoal: g\nvars: {a: [0], b: 0}\nartifacts:\n" + "\n".join(lines) + "\n"
+    (here / "headway.yaml").write_text(plan)
+    for _ in range(2):
+        assert main(["run", "--force"]) == 0
+        texts = [(here / f"out/{n}.txt").read_text() for n in range(20)]
+        assert texts == [repr(([1, 1], {"a": [0, f"n{n}"], "b": f"n{n}"})) for n in range(20)]
+    state = PlanStore(str(here / ".headway/plans")).folder("p").load()
+    assert state is not None
+    assert state.state.settings.vars == {"a": [0], "b": 0}
+    assert state.state.artifacts["n3"].args == {"xs": [1]}
+    assert main(["doctor"]) == 0, "a snapshot is what the events add up to"

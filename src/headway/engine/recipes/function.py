@@ -44,12 +44,13 @@ _loading = threading.Lock()
 class Context:
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
-    __slots__ = ("_asked", "_job", "_step")
+    __slots__ = ("_asked", "_job", "_step", "_values")
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._asked = False
         self._step: Stepper | None = None
+        self._values: dict[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -83,8 +84,9 @@ class Context:
 
     @property
     def vars(self) -> Mapping[str, Any]:
-        """The plan's variables."""
-        return self._job.variables
+        """The plan's variables; what is changed in them, nobody else sees."""
+        found: Mapping[str, Any] = self._own("vars", self._job.variables)
+        return found
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -130,7 +132,15 @@ class Context:
     @property
     def item(self) -> Any:
         """What the unit was read from, in the first phase."""
-        return self._job.spec.item
+        return self._own("item", self._job.spec.item)
+
+    def _own(self, name: str, value: Any) -> Any:
+        """A value of the plan, the same each time, that belongs to this attempt alone."""
+        if self._values is None:
+            self._values = {}
+        if name not in self._values:
+            self._values[name] = _copied(value)
+        return self._values[name]
 
     @property
     def file(self) -> Path:
@@ -287,7 +297,8 @@ def _attempt(job: Job, loop: asyncio.AbstractEventLoop | None) -> str | bytes | 
     function = job.function
     assert function is not None, "a function recipe has a function"
     try:
-        given = dict(job.spec.args)
+        args = job.spec.args
+        given = _copied(args) if args else {}
         if "ctx" not in given and _wants_context(function):
             given["ctx"] = Context(job)
         if job.timeout is None or inspect.iscoroutinefunction(function):
@@ -390,6 +401,13 @@ def _words(error: BaseException | None) -> str:
 def _cut(text: str) -> str:
     """What an error says, as far as anybody reads it; the attempt's stderr has all of it."""
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
+
+
+def _copied(value: Any) -> Any:
+    """A value of the plan for somebody who may change it: the plan stays what it is."""
+    if isinstance(value, dict):
+        return {name: _copied(one) for name, one in value.items()}
+    return [_copied(one) for one in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=1024)
