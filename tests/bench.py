@@ -26,7 +26,7 @@ from headway.core.plan import ArtifactSpec, PlanSpec, Profile, Settings
 from headway.core.state import State
 from headway.disk import Disk, RealDisk
 from headway.engine.recipes.function import Context
-from headway.engine.result import Options, RunResult
+from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.session import Session
 from headway.engine.status import status_document, why_document
 from headway.project import Project
@@ -44,7 +44,7 @@ class Hasty(RealDisk):
         pass
 
 
-class Log:
+class Log(Reporter):
     """Hears what a run does: `made a`, `restored b`, in the order in which it happened."""
 
     def __init__(self) -> None:

@@ -61,6 +61,9 @@ class Model:
         self.failed: set[str] = set()
         self.history: list[tuple[str, Made]] = []
         self.named: set[str] = set()
+        self.accepted: set[str] = set()
+        self.crafted: set[tuple[str, str]] = set()
+        """What the recipe of an artifact came to."""
         self.begun: set[str] = set()
         self.unfinished: set[str] = set()
         self.announced: set[str] = set()
@@ -129,8 +132,10 @@ class Model:
         return Made(spec, inputs, sources, recipe(artifact, spec.version, parts))
 
     def is_ours(self, artifact: str, content: str) -> bool:
-        """Named by the ledger, or an attempt that has no end can have left it."""
-        return content in self.named or artifact in self.unfinished or artifact in self.in_doubt()
+        """Named by the ledger, other than by somebody's word alone, or an attempt that has no end can have left it."""
+        theirs = content in self.accepted and (artifact, content) not in self.crafted
+        named = content in self.named and not theirs
+        return named or artifact in self.unfinished or artifact in self.in_doubt()
 
     def in_doubt(self) -> set[str]:
         """What a dead run had announced: that it had begun is on record, unless a power cut took that back."""
@@ -139,6 +144,9 @@ class Model:
     # Changes.
 
     def remove(self, artifact: str) -> None:
+        """It leaves the plan; what an attempt that has no end can have left at its path is put on record before."""
+        if artifact in self.unfinished | self.in_doubt() and path_of(artifact) in self.files:
+            self.named.add(self.files[path_of(artifact)])
         del self.artifacts[artifact]
         self.done.pop(artifact, None)
         for aspect in (self.failed, self.begun, self.unfinished, self.asked):
@@ -150,6 +158,7 @@ class Model:
             return
         content = self.files[path_of(artifact)]
         self.named.add(content)
+        self.accepted.add(content)
         self.done[artifact] = self.made_now(artifact)._replace(output=content, adopted=True)
         self.asked.discard(artifact)
         self.end(artifact)
@@ -258,6 +267,7 @@ class Run:
     def _complete(self, artifact: str, made: Made) -> None:
         self.model.files[path_of(artifact)] = made.output
         self.model.named.add(made.output)
+        self.model.crafted.add((artifact, made.output))
         self.model.done[artifact] = made
         self.model.history.append((artifact, made))
         self.model.asked.discard(artifact)

@@ -15,6 +15,7 @@ import pytest
 
 import headway
 from headway.core import codec
+from headway.files.plan_keys import plan_schema
 from headway.files.planfile import parse_plan
 from headway.surfaces.cli.main import VERBS
 from tools import docs
@@ -161,6 +162,33 @@ def test_every_verb_is_described() -> None:
 def test_a_new_verb_gets_its_place() -> None:
     """A verb that cli.md does not know is written into it, so that checking it fails first."""
     assert "<!-- generated: verb log -->" in docs.page("cli.md", "# The command line\n")
+
+
+def keys_of(schema: object) -> Iterator[tuple[str, list[str]]]:
+    """Every key that a schema knows, however deep it stands, with the values that it may have if they are few."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from keys_of(item)
+    elif isinstance(schema, dict):
+        for name, about in schema.get("properties", {}).items():
+            yield name, about.get("enum", [])
+        for inner in schema.values():
+            yield from keys_of(inner)
+
+
+def test_every_key_of_a_plan_file_is_described_with_its_values() -> None:
+    """Those of what a key holds as well; whoever adds a choice, or a table of keys, finds it here."""
+    page = (ROOT / "docs" / "plan-file.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    found = dict(keys_of(plan_schema()))
+    assert {"effects", "quorum", "tokens", "until", "backoff"} <= found.keys()
+    missing = [
+        f"{key}: {value}" if value else key
+        for key, values in found.items()
+        for value in (values or [""])
+        if not any(row.startswith(f"| `{key}` |") and (not value or f"`{value}`" in row) for row in rows)
+    ]
+    assert missing == []
 
 
 def test_every_code_in_the_source_is_described() -> None:

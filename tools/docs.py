@@ -22,8 +22,25 @@ import msgspec
 import headway
 from headway import errors
 from headway.core import events, plan, state
+from headway.core.check import RANGES
 from headway.core.lifecycle import ARTIFACT_ROWS, PLAN_ROWS, Row
-from headway.files.plan_keys import plan_schema
+from headway.files.plan_keys import (
+    ARTIFACT_KEYS,
+    GATE_KEYS,
+    INTEGRATES_KEYS,
+    LIMIT_KEYS,
+    NEXT_KEYS,
+    PHASE_KEYS,
+    PIPELINE_KEYS,
+    PLAN_KEYS,
+    PROFILE_KEYS,
+    REPLAN_KEYS,
+    RETRY_KEYS,
+    ROLE_KEYS,
+    UNITS_KEYS,
+    Key,
+    Table,
+)
 from headway.surfaces.cli.exit import CODES
 from headway.surfaces.cli.main import VERBS, load_verb, overview, parser_of
 
@@ -415,18 +432,40 @@ def _name(node: ast.AST) -> str:
 # Markdown.
 
 
-def plan_keys() -> str:
-    """The keys at the top of a plan file."""
-    return _keys(plan_schema()["properties"])
+KEYS: Mapping[str, tuple[Table, str]] = {
+    "plan": (PLAN_KEYS, ""),
+    "artifact": (ARTIFACT_KEYS, ""),
+    "pipeline": (PIPELINE_KEYS, ""),
+    "units": (UNITS_KEYS, "units."),
+    "phase": ({name: key for name, key in PHASE_KEYS.items() if ARTIFACT_KEYS.get(name) is not key}, "phases."),
+    "gate": (GATE_KEYS, "gates."),
+    "retry": (RETRY_KEYS, "retry."),
+    "profile": (PROFILE_KEYS, "profile."),
+    "replan": (REPLAN_KEYS, "replan."),
+    "agent": (ROLE_KEYS, "agents."),
+    "next": (NEXT_KEYS, "agents.next."),
+    "limits": (LIMIT_KEYS, "agents.limits."),
+    "integrates": (INTEGRATES_KEYS, "integrates."),
+}
+"""The tables of keys by name, each with what its keys stand in, as ranges know them."""
 
 
-def artifact_keys() -> str:
-    """The keys of an artifact."""
-    return _keys(plan_schema()["$defs"]["artifact"]["properties"])
+def plan_keys(name: str) -> str:
+    """The keys of a part of a plan file, with the values that each may have."""
+    table, within = KEYS[name]
+    rows = ((f"`{key}`", _value(about, within + key), about.description) for key, about in table.items())
+    return _table(("key", "value", "is"), rows)
 
 
-def _keys(properties: Mapping[str, Any]) -> str:
-    return _table(("key", "is"), ((f"`{key}`", about.get("description", "")) for key, about in properties.items()))
+def _value(key: Key, name: str) -> str:
+    """What a key may be set to."""
+    named = [f"`{each}`" for each in (key.choices or key.keys)]
+    if key.kind == "choice":
+        return " or ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    if key.kind == "section":
+        return f"a mapping of {', '.join(named)}"
+    words = {"list": f"{key.expects}, or one", "version": "text, or a number"}.get(key.kind, key.expects)
+    return f"{words}, {RANGES[name]}" if name in RANGES else words
 
 
 # Modules.
@@ -476,8 +515,7 @@ def _code_list(names: Iterable[str]) -> str:
 
 
 PARTS: dict[str, Callable[..., Any]] = {
-    "plankeys": plan_keys,
-    "artifactkeys": artifact_keys,
+    "keys": plan_keys,
     "artifacts": artifact_states,
     "plans": plan_states,
     "overview": cli_overview,

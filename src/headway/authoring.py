@@ -29,7 +29,7 @@ from headway.core.paths import normalise
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, PlanSpec, Profile, Retry, Settings
 from headway.engine.code import is_defined_once, is_typed_again, unwrapped
 from headway.engine.functions import LIVE
-from headway.engine.imports import reading, refuse_while_read
+from headway.engine.imports import reading, refuse_while_read, told, way_out
 from headway.engine.result import Options, Reporter, RunFailed, RunResult, options_of
 from headway.errors import HeadwayError, NotFound, PlanConflict, PlanInvalid, UsageError
 from headway.files.identity import find_root
@@ -552,13 +552,13 @@ def load_plan(reference: str, root: str) -> Plan:
             loaded.forget_changed(root)
             loaded.note(os.path.realpath(full), full)
             found = runpy.run_path(full, run_name=RUN_AS)
-    except HeadwayError:
+    except (HeadwayError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # whatever a program raises is its own error, and no end of ours
         raise UsageError(
             f"{path} cannot be run",
-            facts={"error": f"{type(error).__name__}: {error}"},
-            hint=f"python {path} shows where",
+            facts={"error": told(error)},
+            hint=way_out(error, f"python {path}"),
             code="plan.python",
         ) from error
     plans = {name: value for name, value in found.items() if isinstance(value, Plan)}

@@ -126,11 +126,11 @@ class Chooser:
         is_there = os.path.isfile(os.path.join(self.root, NEARLY))
         return f"rename {NEARLY} to {PLAN_FILES[0]}, or name it: --plan {NEARLY}" if is_there else ""
 
-    def parse(self, data: bytes, name: str) -> ParsedPlan:
-        """A plan file, read once however often it is asked about."""
+    def parse(self, data: bytes, name: str, source: str = "") -> ParsedPlan:
+        """A plan file, read once however often it is asked about. `source`: the digest of its bytes, if it is known."""
         from headway.files.planfile import parse_plan
 
-        key = (name, digest(data))
+        key = (name, source or digest(data))
         if self._parsed is None or self._parsed[0] != key:
             self._parsed = (key, parse_plan(data, name=name, check=self._check))
         return self._parsed[1]

@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from headway.core.freshness import EDITS, Reason
-from headway.core.gates import missing
 from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Claim, State
 from headway.engine.judged import Judged
 from headway.engine.selecting import answers_to_state
+from headway.engine.status import lacking
 from headway.holding import gone
 from headway.ledger.recovery import now
 from headway.projections.saved_execution import SavedExecution
@@ -126,8 +126,8 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             waiting[artifact_id] = f"claimed by {claim.by}" + (f" until {claim.lease}" if claim.lease else "")
         elif artifact_id in state.failed and reason.code not in EDITS:
             failed[artifact_id] = state.failed[artifact_id].error
-        elif artifact_id not in state.failed and (lacking := missing(state, artifact_id)):
-            waiting[artifact_id] = "; ".join(map(str, lacking))
+        elif artifact_id not in state.failed and (lacks := lacking(judged, artifact_id)):
+            waiting[artifact_id] = "; ".join(map(str, lacks))
         elif reason.code in EDITS:
             edits[artifact_id] = reason
             waiting[artifact_id] = f"{reason.text}: headway run --accept-edits, or headway run --discard-edits"

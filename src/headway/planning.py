@@ -20,6 +20,7 @@ from headway.core.ids import name_elsewhere
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Approval, State
 from headway.engine.growth import foresee
+from headway.engine.imports import words_of
 from headway.engine.planners import Patch, PlanFailure, Planner, as_patch, change_of
 from headway.errors import HeadwayError, NotFound, PlanInvalid, UsageError
 from headway.files.observe import Observer
@@ -142,8 +143,10 @@ class Planning:
             problem = "the planner had nothing to offer"
         except HeadwayError as error:
             problem = error.message
-        except Exception as error:  # noqa: BLE001  # a planner is anybody's code; its failure is the plan's, and recorded
-            problem = f"{type(error).__name__}: {error}"
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # a planner is anybody's code; its failure is the plan's, and recorded
+            problem = f"{type(error).__name__}: {words_of(error)}"
         self._project.execute(plan_id, cmd.EndReplan(reason=problem), by=self._by)
         return False
 

@@ -22,6 +22,7 @@ from headway.core.commands import (
     RecordExport,
     RecordLearning,
     ReleaseArtifacts,
+    Replan,
     ResetPlan,
     SetProfile,
     SweepClaims,
@@ -33,15 +34,16 @@ from headway.core.evolve import apply, evolve
 from headway.core.ids import hash_goal
 from headway.core.plan import PlanSpec, Profile
 from headway.core.state import Export, Position, Proposal, State
-from headway.disk import REAL, Disk
+from headway.disk import REAL, Disk, boot_id
 from headway.errors import DamageError, HeadwayError, NotFound, PlanInvalid, TryLater
 from headway.files.blobs import Blobs
 from headway.files.given import read_given
 from headway.files.identity import HOME, find_root, read_identity, write_identity
+from headway.files.observe import Observer
+from headway.files.outputs import Outputs
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer, rejected
 from headway.plan_folder import Notice, PlanFolder, keep_quiet
-from headway.projections import checkpoint
 from headway.projections.saved_execution import SavedExecution
 from headway.proposals import base_of, in_full, lost_problems, storable
 from headway.store import PlanStore, PlanVersion
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
     from headway.history.planning import GoalPlan
     from headway.history.shapes import DagIndex, DagUpdated, GoalDetail, ProjectDag
     from headway.projections.signals import Signal
+
+RESTRUCTURING = (ChangePlan, CreatePlan, Replan, TakeProposal)
+"""What may take artifacts, or paths of theirs, out of a plan."""
 
 FOLLOW = 0.1
 """How often, in seconds, somebody who follows a plan looks for more."""
@@ -128,9 +133,9 @@ class Project:
         """The same, or None."""
         return self._chooser.find_default_file()
 
-    def parse(self, data: bytes, name: str) -> ParsedPlan:
-        """A plan file, read once however often it is asked about."""
-        return self._chooser.parse(data, name)
+    def parse(self, data: bytes, name: str, source: str = "") -> ParsedPlan:
+        """A plan file, read once however often it is asked about. `source`: the digest of its bytes, if it is known."""
+        return self._chooser.parse(data, name, source)
 
     def read_plan_file(self, path: str) -> tuple[bytes, str]:
         """The bytes of a plan file, and how it is recorded."""
@@ -264,6 +269,7 @@ class Project:
         self.blobs.put_all((), blob)
         with folder.writing(show=show) as writer:
             self._release_over(folder, writer)
+            self._keep_before(writer, [command])
             records = writer.execute(command, by=self.by)
             execution = SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # just written
         return Saved(execution, "updated" if existing else "created", records, list(problems))
@@ -382,6 +388,8 @@ class Project:
             others = [self.show(other) for other in self.plan_ids() if other != plan_id]
             written = rawko.write(self._disk, path, [execution, *others], plan_id)
         else:
+            from headway.projections import checkpoint
+
             written = checkpoint.write(self._disk, path, execution)
         seq, hash_ = execution.position
         self._execute(
@@ -398,6 +406,8 @@ class Project:
 
             given = rawko.read(path)
         else:
+            from headway.projections import checkpoint
+
             given = checkpoint.read(path)
         chosen = plan_id or given.plan_id
         folder = self.store.folder(chosen)
@@ -536,6 +546,7 @@ class Project:
             with folder.writing() as own:
                 return self.execute(plan_id, *commands, by=by, writer=own)
         self._release_dead(folder, writer, writer.state)
+        self._keep_before(writer, commands)
         records: list[Record] = []
         for outcome in writer.execute_all(commands, by=by or self.by):
             if isinstance(outcome, HeadwayError):
@@ -549,6 +560,7 @@ class Project:
         folder = self.folder(plan_id)
         with folder.writing() as writer:
             self._release_over(folder, writer)
+            self._keep_before(writer, commands)
             for command in commands:
                 writer.execute(command, by=self.by)
             return SavedExecution(writer.state, writer.position)  # type: ignore[arg-type]  # it exists
@@ -566,6 +578,23 @@ class Project:
         self._release_dead(folder, writer)
         if writer.state is not None and writer.state.claims:
             writer.execute(SweepClaims(now=now()), by=self.by)
+
+    def _keep_before(self, writer: Writer, commands: Sequence[Command]) -> None:
+        """What attempts without an end have left at paths that the plan is about to lose is on record first."""
+        state, changing = writer.state, [command for command in commands if isinstance(command, RESTRUCTURING)]
+        is_cut_off = state is not None and (
+            state.uncertain or (state.run is not None and state.run.status == "running")
+        )
+        if state is None or not changing or not is_cut_off:
+            return
+        from headway.engine.parting import kept_before  # for the few that change a plan behind a run that was cut off
+
+        def outputs() -> Outputs:
+            return Outputs(self.root, self.blobs, Observer(self.root))
+
+        for command in changing:
+            for preserve in kept_before(state, command, boot_id(), outputs):
+                writer.execute(preserve, by=self.by)
 
     def _without_dead(self, folder: PlanFolder, found: SavedExecution | None) -> SavedExecution | None:
         """A plan as it is once claims of a dead run, or whose lease ran out, are given back. Writes nothing."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from headway.core.graph import is_in_order
 from headway.core.plan import PlanSpec, Profile
 from headway.errors import BlobDamaged
 from headway.files.blobs import Blobs
@@ -30,6 +31,8 @@ def storable(plan: PlanSpec) -> PlanSpec:
 
 def in_full(plan: PlanSpec, plan_id: str, store: PlanStore) -> PlanSpec:
     """The plan with each plain name of another plan's artifact in full: so it is recorded, whatever comes later."""
+    if is_in_order(plan.artifacts):
+        return plan
     own = {spec.id for spec in plan.artifacts}
     if own.issuperset(chain.from_iterable(map(attrgetter("requires"), plan.artifacts))):
         return plan

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from headway.core.events import ArtifactCompleted, ArtifactFailed, EditPreserved, OutputAccepted, Record
+from headway.core.graph import ArtifactGraph
 from headway.core.ids import as_word
+from headway.core.lifecycle import last_made
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output, State
+from headway.engine.shared import Shared
 from headway.errors import BlobDamaged, NotFound, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import Observer
@@ -51,6 +54,8 @@ class Piece(NamedTuple):
     size: int
     kind: str
     data: bytes | None
+    files: tuple[Output, ...] = ()
+    """What is in it, if it is a folder."""
 
     @property
     def text(self) -> str | None:
@@ -80,7 +85,12 @@ class Piece(NamedTuple):
             "kind": self.kind,
             "stored": self.data is not None,
             "text": self.text,
+            **({"files": [_listed(file) for file in self.files]} if self.kind == "tree" else {}),
         }
+
+
+def _listed(file: Output) -> dict[str, Any]:
+    return {"path": file.path, "digest": file.digest, "size": file.size, "kind": file.kind}
 
 
 class Shown(NamedTuple):
@@ -116,19 +126,22 @@ class Delta(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """An artifact against an earlier completion of it, if there is one. `to` is 0 for what is on disk."""
+    """An artifact against an earlier completion of it, if there is one. `to` is 0 for what is on disk; where those who
+    are `later` have changed its files since, for what it left.
+    """
 
     artifact: str
     since: int | None
     to: int
     deltas: list[Delta]
+    later: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `diff --json`."""
         found = [{**delta._asdict(), "diff": "\n".join(delta.lines)} for delta in self.deltas]
         for delta in found:
             del delta["lines"]
-        return {"artifact": self.artifact, "since": self.since, "to": self.to, "changes": found}
+        return {"artifact": self.artifact, "since": self.since, "to": self.to, "later": [*self.later], "changes": found}
 
 
 class Reading:
@@ -165,8 +178,8 @@ class Reading:
     def diff(self, meant: Meant, word: str, *, at: int | None = None, to: int | None = None) -> Compared:
         """What is on disk (or was made by event `to`) against an earlier completion: as of `at`, else one that differs.
 
-        Where the disk holds something else than was last recorded, that is the difference: somebody edited it. What was
-        never made is compared with nothing.
+        Where the disk holds something else than was last recorded, that is the difference: somebody edited it; but not
+        in a file that others have changed in place since. What was never made is compared with nothing.
         """
         spec, attempts = self._attempts(meant, word, None if to is None else max(to, at or to))
         if at is not None:
@@ -185,10 +198,25 @@ class Reading:
                 code="diff.none",
             )
         newest = next((a for a in reversed(known) if a.how != ASIDE), known[-1]).outputs
-        now = newest if to is not None else self._on_disk(newest)
+        later = self._later(meant, artifact_id, newest) if to is None else {}
+        now = newest if to is not None else self._standing(newest, later)
         earlier = self._earlier(artifact_id, ever if at is not None else known, now, at)
         seq = known[-1].seq if to is not None else 0
-        return Compared(artifact_id, earlier.seq, seq, list(self._deltas(earlier.outputs, now)))
+        others = list(dict.fromkeys(stage for stages in later.values() for stage in stages))
+        return Compared(artifact_id, earlier.seq, seq, list(self._deltas(earlier.outputs, now)), others)
+
+    def _later(self, meant: Meant, artifact_id: str, outputs: Iterable[Output]) -> dict[str, list[str]]:
+        """By path, those who have changed it in place after an artifact."""
+        state = self._project.show(meant.plan_id).state
+        shared = Shared(ArtifactGraph.over(state.artifacts))
+        stages = {output.path: shared.later(artifact_id, output.path) for output in outputs}
+        made = {path: [a for a in later if last_made(state, a) is not None] for path, later in stages.items()}
+        return {path: later for path, later in made.items() if later}
+
+    def _standing(self, outputs: Sequence[Output], later: Collection[str]) -> list[Output]:
+        """Outputs as they are on disk; as they were recorded, where the file is what a later artifact made of it."""
+        on_disk = {output.path: output for output in self._on_disk(o for o in outputs if o.path not in later)}
+        return [output if output.path in later else on_disk[output.path] for output in outputs]
 
     def _earlier(self, artifact_id: str, known: Sequence[Attempt], now: Sequence[Output], at: int | None) -> Attempt:
         if at is not None:
@@ -249,7 +277,17 @@ class Reading:
             data: bytes | None = self._blobs.get(output.digest)
         except BlobDamaged:
             data = self._from_disk(output)
-        return Piece(output.path, output.digest, output.size, output.kind, data)
+        files = self._listing(output) if output.kind == "tree" else ()
+        return Piece(output.path, output.digest, output.size, output.kind, data, files)
+
+    def _listing(self, folder: Output) -> tuple[Output, ...]:
+        """The files of a folder, named as in it, with their sizes where these are known; nothing, if it is gone."""
+        try:
+            listed = self._members(folder)
+        except BlobDamaged:
+            return ()
+        sized = ((kind, digest, name, self._blobs.size(digest)) for kind, digest, name in listed)
+        return tuple(Output(name, digest, size or 0, kind) for kind, digest, name, size in sized)  # type: ignore[arg-type]  # one of its words
 
     def _from_disk(self, output: Output) -> bytes | None:
         if not output.path or output.kind not in ("file", "exec"):

@@ -223,7 +223,12 @@ def _surroundings_stand(world: "tuple[Any, ...]", prefix: str) -> bool:
         found = os.stat(prefix + path)
         if (found.st_mtime_ns, found.st_ctime_ns, found.st_ino) != known:
             return False
-    return not any(os.path.isfile(prefix + path) for path in absent)
+    return not any(is_there(prefix + path) for path in absent)
+
+
+def is_there(path: str) -> bool:
+    """Whether there is a file by now, or a folder where the path ends in a slash."""
+    return os.path.isdir(path) if path[-1:] == "/" else os.path.isfile(path)
 
 
 def _lots(files: "Mapping[str, tuple[int, int, int, int]]") -> "Iterator[tuple[bytes, bytes]]":

@@ -17,17 +17,18 @@ from headway.core.commands import AcceptOutput, ChangePlan, PreserveEdit
 from headway.core.events import ArtifactCompleted, ArtifactReleased, ArtifactRemoved, EditPreserved, OutputAccepted
 from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec, PlanSpec, Replanning, Settings
-from headway.core.state import Completion, Failure, State
+from headway.core.state import Completion, Failure, Output, State
 from headway.engine import prompts
 from headway.engine.asking import Question, clock
 from headway.engine.judge import Judge
 from headway.engine.judged import Judged
 from headway.engine.result import Options, Reporter, RunResult
+from headway.engine.selecting import made_as
 from headway.engine.session import Session
 from headway.engine.stamping import PLAN_FILES
 from headway.errors import BlobDamaged, HeadwayError, NotFound, PlanInvalid, Rejected, UsageError
 from headway.files.blobs import Freed
-from headway.holding import gone
+from headway.files.outputs import Outputs
 from headway.project import Project
 from headway.projections.saved_execution import SavedExecution
 from headway.proposals import base_of
@@ -57,6 +58,8 @@ class Meant(NamedTuple):
     execution: SavedExecution | None = None
     removed: tuple[ArtifactSpec, ...] = ()
     """What the proposal took out of the plan, once it was taken in."""
+    given_up: Mapping[str, int] = {}
+    """What somebody had accepted of that, by the event that recorded it."""
 
 
 class Work:
@@ -80,7 +83,7 @@ class Work:
         path = file or (None if plan_id else self.project.find_default_file())
         chosen = self.project.select(plan_id, file)
         if path is None:
-            return Meant(chosen)
+            return Meant(chosen, execution=self.project.store.folder(chosen).load())
         data, name = self.project.read_plan_file(path)
         source = digest(data)
         saved = self.project.store.folder(chosen).load()
@@ -88,7 +91,7 @@ class Work:
         is_known = known is not None and (known.path, known.source) == (name, source) and not known.problems
         if is_known and not fresh:
             return Meant(chosen, execution=saved)
-        parsed = self.project.parse(data, name)
+        parsed = self.project.parse(data, name, source)
         if parsed.plan is None or parsed.problems:
             raise PlanInvalid(parsed.problems, where=name)
         return Meant(chosen, parsed.plan, name, source, fresh)
@@ -100,14 +103,17 @@ class Work:
         proposed = meant.plan.artifacts if meant.plan is not None else ()
         return any(word in (spec.id, spec.unit, *spec.produces) for spec in (*known, *proposed))
 
-    def changed_file(self, plan_id: str) -> str:
-        """The plan's file, if it says something else by now than what was taken in; or ""."""
-        saved = self.project.store.folder(plan_id).load()
-        taken = saved.state.proposal if saved is not None else None
-        if taken is not None and taken.path.endswith(PLAN_FILES):
-            with suppress(HeadwayError, OSError):
-                data, _ = self.project.read_plan_file(os.path.join(self.project.root, taken.path))
-                return taken.path if digest(data) != taken.source else ""
+    def behind(self, meant: Meant) -> str:
+        """Why a plan may not be what whoever wrote it means by now, where nobody was asked; or ""."""
+        taken = meant.execution.state.proposal if meant.execution is not None else None
+        if taken is None or meant.functions is not None:
+            return ""
+        if not taken.path.endswith(PLAN_FILES):  # what it would build is known once it has run
+            return "The program that builds this plan was not run: the plan is as it was last built."
+        with suppress(HeadwayError, OSError):
+            data, _ = self.project.read_plan_file(os.path.join(self.project.root, taken.path))
+            if digest(data) != taken.source:
+                return f"{taken.path} has changed since it was taken in. Next: headway run --plan {as_word(taken.path)}"
         return ""
 
     def take_in(self, meant: Meant, *, take: str = "", variables: Mapping[str, str] | None = None) -> str:
@@ -130,8 +136,13 @@ class Work:
             meant = Meant(saved.execution.plan_id, functions=meant.functions, execution=saved.execution)
             if removed := [a for r in saved.events if isinstance(r.event, ArtifactRemoved) for a in r.event.ids]:
                 with suppress(HeadwayError):  # what a repair set aside cannot be told any more
-                    before = self.project.show(meant.plan_id, at=saved.events[0].seq - 1).state.artifacts
-                    meant = meant._replace(removed=tuple(before[a] for a in removed if a in before))
+                    before = self.project.show(meant.plan_id, at=saved.events[0].seq - 1).state
+                    known = [a for a in removed if a in before.artifacts]
+                    done = {a: before.completed[a] for a in known if a in before.completed}
+                    meant = meant._replace(
+                        removed=tuple(before.artifacts[a] for a in known),
+                        given_up={a: found.seq for a, found in done.items() if found.how == "accepted"},
+                    )
         if variables:
             settings = self._with_variables(self.project.show(meant.plan_id), variables)
             self.project.change(meant.plan_id, ChangePlan(settings=settings, reason="--set"))
@@ -290,6 +301,7 @@ class Work:
     def status(self, meant: Meant, *, at: int | None = None, take: str = "") -> dict[str, Any]:
         """Where a plan stands."""
         from headway.engine.status import nobody_gone, status_document  # for those who look, as the next
+        from headway.holding import gone
 
         return status_document(self.judge(meant, at=at, take=take), gone if at is None else nobody_gone)
 
@@ -299,6 +311,7 @@ class Work:
         Of several, as of a unit, all are `named`, and the rest is about the first of them that is stale for its own.
         """
         from headway.engine.status import first_cause, named_reasons, nobody_gone, why_document
+        from headway.holding import gone
 
         judged = self.judge(meant, at=at, take=take)
         named = self.session.resolve(judged.execution.state, [word])
@@ -364,6 +377,14 @@ class Work:
         found = left_files(self.project.store, self.project.root)
         return sorted(path for path, plan in found.items() if plan_id in ("", plan))
 
+    def variables(self, meant: Meant) -> list[str]:
+        """The names of the plan's variables, as its file would have them."""
+        saved = None if meant.plan is not None else meant.execution or self.project.store.folder(meant.plan_id).load()
+        settings = (
+            meant.plan.settings if meant.plan is not None else saved.state.settings if saved is not None else None
+        )
+        return list(settings.vars) if settings is not None else []
+
     def files_of(self, meant: Meant) -> list[str]:
         """Files of what a proposal took out of the plan: those that are there and that nothing else makes."""
         artifacts = meant.execution.state.artifacts.values() if meant.execution is not None else ()
@@ -415,11 +436,12 @@ class Work:
         execution = self.project.show(plan_id, at=at)
         if not pipelines_of(execution.state, unit):
             units = [name for expansion in execution.state.units.values() for name in expansion.units]
-            near = Nearest(units).of(unit)
+            of_phase = unit.rpartition("/")[0]
+            near = of_phase if of_phase in units else Nearest(units).of(unit)
             raise NotFound(
                 f"Plan {plan_id} has no unit {unit}",
                 facts={"did you mean": near} if near else {},
-                hint="headway status shows units and phases",
+                hint=f"headway phases {as_word(near)}" if near else "headway status shows units and phases",
                 code="unit.unknown",
             )
         return unit_document(execution.state, unit, seq=execution.position.seq)
@@ -427,12 +449,13 @@ class Work:
     def restore(self, plan_id: str, word: str, *, at: int | None = None, reason: str = "") -> dict[str, Any]:
         """Bring the output of an earlier completion back; recorded as an acceptance. What was there is kept.
 
+        A file that others have changed after it stays as they left it: the next run judges them by what was accepted.
         What somebody wrote that can be no output, a folder in the place of a file, or at a path that is no output's any
-        more, is brought back and not accepted.
+        more, or that does not stand its check, is brought back and not accepted.
         """
         judged = self.session.judge(plan_id, writable=True)
         state, judge = judged.execution.state, judged.judge
-        artifact_id = self.session.resolve(state, [word])[0]
+        artifact_id = made_as(state, self.session.resolve(state, [word]))[0]
         outputs = judge.outputs
         earlier, is_edit = self._earlier(plan_id, artifact_id, at, judge)
         if not all(outputs.readable(output) for output in earlier.outputs):
@@ -445,11 +468,20 @@ class Work:
         spec = state.artifacts[artifact_id]
         paths = {*spec.produces, *spec.modifies}
         is_own = any(output.path in (paths or {""}) for output in earlier.outputs)
+        later = {o.path: stages for o in earlier.outputs if (stages := judge.stages.later(artifact_id, o.path))}
         found = {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
+        found["later"] = list(dict.fromkeys(stage for stages in later.values() for stage in stages))
         with self.project.folder(plan_id).writing() as writer:
             outputs.sweep(o.path for o in earlier.outputs if o.path)
             kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
-            unnamed = tuple(o for o in kept if not judge.precedents.names(o.digest))
+            unnamed = tuple(o for o in kept if not judge.is_replaceable(artifact_id, o.path, o.digest))
+            edited = next((o.path for o in unnamed if o.path in later), "")
+            if edited:  # which would count as decided about
+                raise UsageError(
+                    f"{edited} was edited, after {later[edited][-1]} left it",
+                    hint="headway run --accept-edits, or --discard-edits, decides about that first",
+                    code="restore.edited",
+                )
             if unnamed:
                 writer.execute(PreserveEdit(id=artifact_id, outputs=unnamed), by=self.project.by)
             outputs.restore(earlier.outputs)
@@ -460,21 +492,29 @@ class Work:
                 writer.execute(command, by=self.project.by)
         if is_own and paths:
             try:
-                self.session.accept(plan_id, [artifact_id], reason=why)
+                brought = [o for o in earlier.outputs if o.path in later]
+                self.session.accept(plan_id, [artifact_id], reason=why, brought=brought)
             except HeadwayError as refusal:
                 misfits = any((o.kind == "tree") != o.path.endswith("/") for o in earlier.outputs)
-                if is_edit and (misfits or refusal.error_code == "output.outside"):
+                if is_edit and (misfits or refusal.error_code in ("output.outside", "accept.verify")):
                     return found | {"accepted": False}
-                for output in earlier.outputs:
-                    outputs.remove(output.path)
-                is_back = outputs.restore(kept)
+                is_back = self._put_back(outputs, [o.path for o in earlier.outputs], kept)
                 back = "all is as it was" if is_back else "what stood there is kept (headway log)"
                 refusal.hint = f"{back}; headway restore {as_word(artifact_id)} --at SEQ brings another one back"
                 raise
+            self._put_back(outputs, later, kept)
         return found | {"accepted": is_own}
 
+    def _put_back(self, outputs: Outputs, paths: Iterable[str], kept: Iterable[Output]) -> bool:
+        """These paths are again what they were when it was kept, or nothing; whether that could be done."""
+        paths = set(paths)
+        for path in paths:
+            outputs.remove(path)
+        return outputs.restore([output for output in kept if output.path in paths])
+
     def _earlier(self, plan_id: str, artifact_id: str, at: int | None, judge: Judge) -> tuple[Completion, bool]:
-        """What to go back to: the newest bytes as of an event, or the newest that differ from what is on disk.
+        """What to go back to: the newest bytes as of an event, or the newest that differ from what is on disk; where
+        others have changed a file since, from what it left.
 
         Made, accepted, or written by somebody and set aside (an edit, which is told as well): whatever was once
         recorded at its paths counts; of an edit, what stood at a path that is nobody's now counts, too.
@@ -494,9 +534,7 @@ class Work:
                     known.append((Completion(seq=record.seq, at=record.ts, outputs=outputs), is_edit))
         for found in reversed([done for done in known if at is None or done[0].seq <= at]):
             outputs = found[0].outputs
-            if at is not None or any(
-                o.path and judge.observer.look(o.path.rstrip("/")).digest != o.digest for o in outputs
-            ):
+            if at is not None or any(o.path and _standing(judge, artifact_id, o.path) != o.digest for o in outputs):
                 return found
         raise NotFound(
             f"There is no earlier output of {artifact_id}" + (f" as of event {at}" if at else " that differs"),
@@ -520,6 +558,14 @@ class Work:
         typed = {name: text if isinstance(like[name], str) else _read(text) for name, text in variables.items()}
         changed: Settings = msgspec.structs.replace(state.settings, vars={**state.settings.vars, **typed})
         return changed
+
+
+def _standing(judge: Judge, artifact_id: str, path: str) -> str:
+    """The digest of what stands for an artifact at a path: what is on disk, or what it left if others went on there."""
+    if not judge.stages.later(artifact_id, path):
+        return judge.observer.look(path.rstrip("/")).digest
+    output = judge.stages.output_of(artifact_id, path)
+    return output.digest if output is not None else ""
 
 
 def named_events(seqs: Sequence[int]) -> str:

@@ -49,6 +49,30 @@ def test_a_module_that_is_edited_during_a_run_is_not_taken_for_what_ran(project:
     assert '"made": []' in start(project, *RUN)
 
 
+def test_code_that_is_edited_between_verdict_and_loading_is_not_taken_for_what_was_judged(project: Path) -> None:
+    """Also of what is begun together as it was judged: put back as it was, the code has made none of it."""
+    (project / "tasks.py").write_text("import other\ndef main(ctx):\n    return other.up('Hello ' + ctx.id)\n")
+    (project / "edit.sh").write_text("echo 'def up(s): return s.lower()' > other.py\n")
+
+    def plan(version: str, command: str) -> None:
+        keys = f"requires: [first], make: 'tasks:main', description: {version}"
+        (project / "headway.yaml").write_text(
+            "goal: g\nid: p\nartifacts:\n"
+            f"  first: {{produces: first.txt, run: '{command}; echo x > {{output}}'}}\n"
+            f"  a: {{produces: a.txt, {keys}}}\n  b: {{produces: b.txt, {keys}}}\n"
+        )
+
+    plan("one", "true")
+    start(project, *RUN)
+    plan("two", "sh edit.sh")
+    start(project, *RUN)
+    assert (project / "a.txt").read_text() == "hello a"
+    (project / "other.py").write_text(HELPER)
+    plan("two", "true")
+    start(project, *RUN)
+    assert [(project / f"{a}.txt").read_text() for a in "ab"] == ["HELLO A", "HELLO B"]
+
+
 @pytest.mark.parametrize("words", [("plan.py",), (*RUN, "--plan", "plan.py")], ids=["python", "headway"])
 def test_a_module_that_a_plan_in_python_has_loaded_may_be_edited_during_its_run(
     project: Path, words: tuple[str, ...]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headway import Plan
-from headway.engine import run, scheduler_lock
+from headway.engine import beginning, run, scheduler_lock
 from headway.engine.recipes import command
 from headway.files import cache
 from headway.files.cache import Cache
@@ -142,12 +142,12 @@ def test_what_a_function_comes_to_after_its_run_was_given_up_is_not_written(
             raise KeyboardInterrupt
         return ""
 
-    def struck(_: run.Run) -> None:
+    def struck(_: beginning.Beginning) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as now:
         if twice:
-            now.setattr(run.Run, "_recall", struck)
+            now.setattr(beginning.Beginning, "recall", struck)
         with pytest.raises(KeyboardInterrupt):
             plan_of("old", late, timeout=timeout).run(stop=stop)
     time.sleep(0.3)  # who waits for one with a timeout looks up now and then

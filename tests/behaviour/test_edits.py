@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from headway import bulk
 from headway.bulk import Answer, Order
+from headway.core.commands import ResetPlan
 from headway.core.events import ArtifactFailed, EditPreserved, OutputAccepted
 from headway.doctor import Doctor
 from headway.engine import workers
@@ -21,6 +23,7 @@ from headway.errors import HeadwayError, NotFound, TryLater, UsageError
 from headway.files import observe
 from headway.files.observe import Observer
 from headway.files.outputs import Outputs
+from headway.plan_folder import PlanFolder
 from headway.work import Work
 from tests.bench import Bench, after
 from tests.workshop import Workshop
@@ -267,6 +270,125 @@ def test_accepting_by_name_is_the_same(made: Bench) -> None:
     assert made.run().log == ["made c"]
 
 
+def rename(bench: Bench) -> str:
+    """Another artifact makes the file from here on."""
+    bench.remove("d")
+    bench.add("e", produces=["out/d.txt"])
+    return "e"
+
+
+def leave_and_return(bench: Bench) -> str:
+    """The artifact leaves the plan, which is run without it, and comes back."""
+    bench.remove("d")
+    bench.run()
+    bench.add("d")
+    return "d"
+
+
+def reset(bench: Bench) -> str:
+    """All progress is withdrawn."""
+    bench.do(ResetPlan())
+    return "d"
+
+
+def go_on_and_put_back(bench: Bench) -> str:
+    """It was given up, and its author puts it back by hand."""
+    bench.change("d", contract="new")
+    bench.run(on_edit="discard")
+    bench.edit("d", "mine")
+    return "d"
+
+
+@pytest.mark.parametrize("change", [rename, leave_and_return, reset, go_on_and_put_back])
+def test_what_somebody_accepted_is_asked_about_where_it_is_nobodys_output_any_more(
+    made: Bench, change: Callable[[Bench], str]
+) -> None:
+    """It is what a person wrote, accepted or not; given up, it can be brought back."""
+    made.edit("d", "mine")
+    made.accept("d")
+    made.run()
+    name = change(made)
+    assert made.reason(name).code in ("untracked_output", "output_modified")
+    ran = made.run(name, rerun=name)
+    assert (ran.log, ran.code, made.read("out/d.txt")) == ([f"held {name}"], 3, "mine")
+    ran = made.run(on_edit="discard")
+    assert made.read("out/d.txt") == f"{name}()"
+    (kept,) = ran.result.preserved
+    Work(made.project).restore("plan", kept.artifact, at=kept.seq)
+    assert (kept.artifact, made.read("out/d.txt"), made.stale()) == (name, "mine", {})
+
+
+@pytest.mark.parametrize("change", [rename, leave_and_return, reset, go_on_and_put_back])
+def test_what_was_accepted_and_is_nobodys_output_any_more_is_accepted_again(
+    made: Bench, change: Callable[[Bench], str]
+) -> None:
+    """Or without a question, where edits are."""
+    made.edit("d", "mine")
+    made.accept("d")
+    made.run()
+    name = change(made)
+    made.change(name, on_edit="accept")
+    assert f"accepted {name}" in made.run().log
+    assert (made.read("out/d.txt"), made.stale()) == ("mine", {})
+
+
+def test_what_was_accepted_and_also_made_is_nobodys_edit(made: Bench) -> None:
+    """Whoever restores an older output, or writes what a recipe wrote, has written nothing of their own."""
+    first = made.out("d")
+    made.makes("d", "second")
+    made.change("d", version="2")
+    made.run()
+    Work(made.project).restore("plan", "d")
+    assert (made.out("d"), made.events("output_accepted") != []) == (first, True)
+    made.remove("d")
+    made.add("e", produces=["out/d.txt"])
+    assert made.run().log == ["made e"]
+    assert preserved(made) == []
+
+
+def test_what_was_accepted_is_asked_about_though_a_recipe_has_copied_it(made: Bench) -> None:
+    """The copy is made, and what it was copied from is not."""
+    made.makes("c", lambda ctx: (ctx.root / "out/b.txt").read_text())
+    made.change("c", version="2")
+    made.edit("b", "mine")
+    made.run(on_edit="accept")
+    assert made.out("c") == "mine"
+    made.do(ResetPlan())
+    assert made.stale()["b"] == "untracked_output"
+    assert made.run().did == {"held b", "made a", "made d"}
+    assert (made.out("b"), made.out("c")) == ("mine", "mine")
+
+
+def test_what_another_plan_accepted_is_that_plans_output(bench: Bench) -> None:
+    """It puts it back, as it does with what it made."""
+    for name in ("one", "two"):
+        bench.plan("a", id=name, a={"contract": name})
+    bench.makes("a", lambda ctx: ctx.contract)
+    bench.run(plan="one")
+    bench.edit("a", "mine")
+    bench.accept("a", plan="one")
+    assert bench.run(plan="two").log == ["made a"]
+    assert bench.run(plan="one").log == ["restored a"]
+    assert (bench.out("a"), preserved(bench)) == ("mine", [])
+    assert bench.run(plan="two").log == ["restored a"]
+
+
+def test_whether_outputs_that_changed_places_were_accepted_is_asked_of_no_ledger(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index tells, however many there are."""
+    bench.plan(" ".join(f"n{number}" for number in range(100)))
+    bench.run()
+    bench.edit("n0", "mine")
+    bench.run(on_edit="accept")
+    texts = [bench.out(f"n{number}") for number in range(100)]
+    for number, text in enumerate(texts):
+        bench.edit(f"n{number - 1 if number else 99}", text)
+    monkeypatch.setattr(PlanFolder, "history", lambda *_, **__: pytest.fail("a ledger was read"))
+    reasons = bench.stale()
+    assert (reasons.pop("n99"), set(reasons.values()), len(reasons)) == ("output_modified", {"output_replaced"}, 99)
+
+
 def test_three_hundred_existing_outputs_are_adopted_in_one_go(bench: Bench) -> None:
     """A script's outputs become a plan's, and the next run makes none."""
     names = [f"n{number:03}" for number in range(300)]
@@ -315,6 +437,45 @@ def test_a_path_of_which_only_the_first_stage_was_made_names_that_stage(
     shop.file.write_text(POLISHED)
     shop.run(capsys, "run", "a/write")
     assert shop.run(capsys, "why", "o/a.txt").out == "a/write is complete and up to date.\n"
+
+
+def test_an_accepted_edit_of_a_state_is_asked_about_though_later_units_went_on_from_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is what the unit left that it was accepted for, and stays that."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(POLISHED)
+    shop.run(capsys, "run", "a/apply")
+    state = tmp_path / "state.txt"
+    state.write_text("a, as I want it\n")
+    shop.run(capsys, "accept", "a/apply")
+    shop.run(capsys, "run")
+    assert state.read_text() == "a, as I want it\nb\n"
+    shop.edit("echo {unit} >> {state}", "echo  {unit} >> {state}")
+    ran = shop.run(capsys, "run", "--rerun-all", "--yes")
+    assert ("held     a/apply" in ran.out, ran.code) == (True, 3)
+    assert state.read_text() == "a, as I want it\nb\n"
+    shop.run(capsys, "run", "--accept-edits")
+    assert state.read_text() == "a, as I want it\nb\n"
+
+
+def test_an_accepted_edit_of_a_unit_that_vanished_is_asked_about_when_the_unit_is_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What stands at its path is what somebody wrote, as before."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(POLISHED)
+    shop.run(capsys, "run")
+    (tmp_path / "o/b.txt").write_text("mine\n")
+    shop.run(capsys, "accept", "b/polish")
+    shop.edit("[a, b]", "[a]")
+    shop.run(capsys, "run")
+    shop.edit("[a]", "[a, b]")
+    assert "o/b.txt was there before it was ever made" in shop.run(capsys, "why", "b/write").out
+    ran = shop.run(capsys, "run")
+    assert ("held     b/write" in ran.out, ran.code, (tmp_path / "o/b.txt").read_text()) == (True, 3, "mine\n")
+    assert "headway restore b/write --at" in shop.run(capsys, "run", "--discard-edits").out
+    assert (tmp_path / "o/b.txt").read_text() == "draft\npolished\n"
 
 
 def test_of_several_all_are_accepted_or_none(made: Bench) -> None:
@@ -404,6 +565,17 @@ def test_what_was_asked_for_anew_is_made_anew_by_the_command_that_gives_up_the_e
     assert made.run(rerun=("b", "d"), on_edit="discard").did == {"made b", "made d", "reused c"}
     made.edit("d", "once more")
     assert made.run().result.decisions[0].flags == ["--accept-edits", "--discard-edits"]
+
+
+def test_an_adopted_edit_that_is_given_up_is_told_how_to_have_back(made: Bench) -> None:
+    """As one that nobody had accepted is."""
+    made.edit("b", "mine")
+    made.accept("b")
+    made.change("b", contract="new")
+    ((artifact, paths, seq),) = made.run(on_edit="discard").result.preserved
+    assert (artifact, paths) == ("b", ["out/b.txt"])
+    Work(made.project).restore("plan", artifact, at=seq)
+    assert made.out("b") == "mine"
 
 
 def test_an_adopted_edit_is_not_asked_about_while_it_may_be_spared(made: Bench) -> None:
@@ -592,6 +764,20 @@ def test_an_output_that_does_not_stand_its_verify_is_not_half_restored(bench: Be
         Work(bench.project).restore("plan", "a")
     assert refused.value.hint.startswith("all is as it was")
     assert (bench.out("a"), bench.stale()) == ("new", {})
+
+
+@pytest.mark.parametrize("produces", ["site/", "page.html"])
+def test_an_edit_that_does_not_stand_its_verify_is_brought_back_and_not_accepted(bench: Bench, produces: str) -> None:
+    """It was set aside with the word that this brings it back; whoever wrote it wants it, accepted or not."""
+    there = f"{produces}a" if produces == "site/" else produces
+    make = {"run": f"echo whole > {there}", "verify": f"grep -q whole {there}", "produces": [produces]}
+    bench.plan(a=make)
+    bench.run()
+    bench.write(there, "hours of work")
+    assert bench.run(on_edit="discard").log == ["restored a"]
+    assert Work(bench.project).restore("plan", "a")["accepted"] is False
+    assert bench.read(there) == "hours of work"
+    assert bench.run().log == ["restored a"], "it is kept, so nobody need be asked"
 
 
 def test_a_link_out_of_the_project_gives_way_to_what_is_restored(bench: Bench, tmp_path: Path) -> None:
@@ -931,3 +1117,24 @@ def test_an_edit_is_kept_though_what_was_to_replace_it_fails_after_that(made: Be
     made.makes("two", make)
     assert made.run().log == ["failed two"]
     assert preserved(made) == [b"mine"]
+
+
+def test_a_log_that_commands_only_add_to_is_nothing_that_an_adopted_output_was_made_from(bench: Bench) -> None:
+    """Its own command never ran, so it was never seen to write there; but it says so. What it reads counts."""
+    bench.write("in.txt", "1\n")
+    bench.plan(
+        old={"sources": ["in.txt"], "run": "echo old >> ran.log; cat in.txt > {output}"},
+        new={"sources": ["s.txt"], "run": "echo new >> ran.log; cat s.txt > {output}"},
+        reads={"run": "echo reads >> ran.log; wc -l < ran.log > {output}; cat ran.log > /dev/null"},
+    )
+    bench.write("s.txt", "1\n")
+    for name in ("old", "reads"):
+        bench.write(f"out/{name}.txt", "mine\n")
+        bench.accept(name)
+    for text in ("1\n", "2\n"):
+        bench.write("s.txt", text)
+        bench.run()
+        assert "old" not in bench.stale()
+        assert "ran.log was added" in bench.reason("reads").text
+    bench.write("in.txt", "2\n")
+    assert bench.reason("old").code == "adopted_edit"

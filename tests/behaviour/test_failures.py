@@ -78,15 +78,20 @@ def test_it_is_tried_as_often_as_it_says(bench: Bench) -> None:
 
 
 def test_a_run_that_is_stopped_between_two_tries_begins_no_other(bench: Bench) -> None:
-    """The failure that there was is what is told."""
-    bench.plan(a={"retry": {"attempts": 3, "backoff": 60}})
+    """One try that failed says nothing against what was to be tried again: it is told, and that is all."""
+    bench.plan("a -> b", a={"retry": {"attempts": 3, "backoff": 60}})
 
     def fail() -> str:
         raise ConnectionError("the server did not answer")
 
     bench.makes("a", fail)
     ran = bench.run(stop=lambda: "interrupted" if bench.calls else "")
-    assert (bench.calls, list(ran.result.failed), ran.code) == (["a"], ["a"], 130)
+    assert (bench.calls, ran.result.failed, ran.result.blocked, ran.code) == (["a"], {}, {}, 130)
+    (released,) = bench.events("artifact_released")
+    assert "the server did not answer" in getattr(released.event, "reason", "")
+    assert bench.status()["artifacts"]["a"]["status"] == "pending"
+    bench.makes("a", "a")
+    assert bench.run().log == ["made a", "made b"]
 
 
 def test_when_all_tries_fail_the_last_error_counts(bench: Bench) -> None:
@@ -584,6 +589,57 @@ def test_a_module_that_cannot_be_imported_fails_its_artifact(bench: Bench) -> No
     ran = bench.run()
     assert ran.did == {"failed a", "made b"}
     assert "not today" in ran.result.failed["a"]
+
+
+@pytest.mark.parametrize(
+    ("does", "error", "then"),
+    [
+        ("sys.exit()", "error: SystemExit; next: put what", "__main__"),
+        ("sys.exit(7)", "error: SystemExit: 7; next: put what", "__main__"),
+        ("raise GeneratorExit('g')", "error: GeneratorExit: g", "python"),
+        ("class Own(BaseException): __str__ = None\nraise Own", "error: Own: (no words: TypeError)", "python"),
+        ("sys.nothing", "error: AttributeError: ", "python"),
+    ],
+)
+@pytest.mark.parametrize("module", ["leaving_tasks", "leaving_tasks.py"])
+def test_whatever_a_module_raises_when_it_is_imported_fails_its_artifacts(
+    bench: Bench, module: str, does: str, error: str, then: str
+) -> None:
+    """A module that ends the program as well: other branches go on, and nobody takes its exit code for ours."""
+    bench.write("leaving_tasks.py", f"import sys\n{does}\ndef f(): return ''\n")
+    bench.plan("b", a={"make": f"{module}:f", "version": ""}, c={"requires": ["a"]})
+    ran = bench.run()
+    assert (ran.did, ran.result.exit_code) == ({"failed a", "made b"}, 1)
+    assert ran.result.failed["a"].startswith(f"{module} cannot be imported; {error}")
+    assert then in ran.result.failed["a"].partition("next: ")[2]
+
+
+def test_ctrl_c_while_a_module_is_imported_is_no_failure_of_it(bench: Bench) -> None:
+    """It is for the run."""
+    bench.write("slow_tasks.py", "raise KeyboardInterrupt\ndef f(): return ''\n")
+    bench.plan(a={"make": "slow_tasks:f", "version": ""})
+    with pytest.raises(KeyboardInterrupt):
+        function.load_function(str(bench.root), "slow_tasks:f")
+
+
+@pytest.mark.parametrize(
+    ("words", "who"),
+    [
+        (["run"], "artifact a ended the process by os._exit(0) when tasks was imported;"),
+        (["run", "--plan", "plan.py"], "plan.py ended the process by os._exit(0) when it was imported;"),
+    ],
+)
+def test_a_module_that_ends_the_process_when_it_is_imported_is_named(
+    tmp_path: Path, words: list[str], who: str
+) -> None:
+    """Nobody takes that for a run in which all was done."""
+    (tmp_path / "tasks.py").write_text("import os\nos._exit(0)\ndef f(): return ''\n")
+    (tmp_path / "plan.py").write_text("import tasks\n")
+    (tmp_path / "headway.yaml").write_text("id: p\ngoal: g\nartifacts:\n  a: {make: 'tasks:f', produces: a.txt}\n")
+    command = [sys.executable, "-m", "headway", *words]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)
+    assert (ended.returncode, ended.stdout) == (70, "")
+    assert ended.stderr.startswith(f"headway: {who} nothing that was recorded is lost\n  next: put what")
 
 
 @pytest.mark.parametrize("value", [object(), {"x": 1, "z": 2}, ["one", "two"]])

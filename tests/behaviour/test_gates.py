@@ -76,6 +76,20 @@ def test_run_status_and_next_name_the_same_command_and_it_clears_the_block(
     assert "page is complete" in capsys.readouterr().out
 
 
+def test_nobody_is_asked_for_a_word_about_bytes_that_the_next_run_makes_anew(crew: Crew) -> None:
+    """Neither for what is stale again itself, nor behind it: the word would be given in vain."""
+    crew.write("facts.txt", "two\n")
+    meant = crew.work.meant(None, "p")
+    assert crew.work.status(meant)["artifacts"]["page"]["missing"] == []
+    assert crew.work.status(meant)["next"] == "headway run"
+    for name in ("page", "site"):
+        found = crew.work.why(meant, name)
+        assert (found["missing"], found["waits_for"]) == ([], {})
+    assert "page" not in crew.next().waiting
+    assert (crew.run().made, times_made(crew)) == (["page"], 2)
+    assert crew.work.why(meant, "site")["waits_for"]["page"]["command"] == "headway gate page review approve --by bob"
+
+
 def test_what_waits_for_somebodys_word_is_foreseen_to_wait_and_to_cost_nothing(crew: Crew) -> None:
     """No run makes it, nor what is behind it; one with a check in the way is asked by the run."""
     seen = crew.work.preview(crew.work.meant(None, "p"))
@@ -225,7 +239,9 @@ def test_a_later_rejection_takes_back_what_was_complete_and_concerns_do_not(crew
 
 
 def test_rejected_work_is_never_taken_over(crew: Crew) -> None:
-    """Not while it waited, and not what had counted before: what it was made from comes back, and it is made anew."""
+    """Not while it waited, and not what had counted before: what it was made from comes back, and it is made anew, as
+    a preview says.
+    """
     crew.say("page", "review", "REJECT", "bob")
     crew.write("facts.txt", "two\n")
     crew.run()
@@ -233,6 +249,8 @@ def test_rejected_work_is_never_taken_over(crew: Crew) -> None:
     crew.say("page", "review", "REJECT", "bob")
     for made, facts in ((3, "one\n"), (4, "two\n")):
         crew.write("facts.txt", facts)
+        seen = crew.work.preview(crew.work.meant(None, "p"))
+        assert seen.items["page"].action == "make"
         assert crew.run().reused == []
         assert times_made(crew) == made
 

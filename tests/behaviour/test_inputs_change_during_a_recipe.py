@@ -31,6 +31,16 @@ def test_a_source_that_changes_meanwhile_makes_it_stale_at_once(bench: Bench) ->
     assert bench.out("a") == "2"
 
 
+def test_what_read_something_that_changed_meanwhile_is_not_said_to_differ_by_itself(bench: Bench) -> None:
+    """It was made anew from what it was made from before, as far as anybody could tell when it began."""
+    bench.write("src.txt", "1")
+    bench.plan(a={"sources": ["src.txt"]})
+    bench.run()
+    bench.makes("a", after(lambda: bench.write("src.txt", "2"), "otherwise"))
+    ran = bench.run(rerun="a")
+    assert (ran.result.moved, ran.result.unstable) == ({"a": "src.txt"}, [])
+
+
 def test_changing_the_source_back_does_not_hide_it(bench: Bench) -> None:
     """Nobody knows what the recipe has read, so it is never taken for fresh, nor taken over later."""
     bench.write("src.txt", "1")

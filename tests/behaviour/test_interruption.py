@@ -92,6 +92,69 @@ def test_a_run_that_is_stopped_again_and_again_gets_done(
     assert finish(start(root))[1] == "Nothing to do: 10 artifacts are up to date.\n"
 
 
+HALF = "echo half >> s.txt; test -f go || { touch began; sleep 60; }; echo whole >> s.txt"
+BASE = "  base: {produces: s.txt, run: 'echo base > s.txt'}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (f"{BASE}  more: {{requires: [base], modifies: [s.txt], run: '{HALF}'}}\n", BASE, "base\n"),
+        (f"  a: {{produces: s.txt, run: '{HALF}'}}\n", f"  b: {{produces: s.txt, run: '{HALF}'}}\n", "half\nwhole\n"),
+    ],
+    ids=["removed", "renamed"],
+)
+def test_what_a_killed_attempt_left_is_no_edit_though_its_artifact_has_left_the_plan(
+    tmp_path: Path, before: str, after: str, text: str
+) -> None:
+    """It is kept, replaced without a question, and the rest goes on."""
+    (tmp_path / "headway.yaml").write_text(f"id: p\ngoal: g\nartifacts:\n{before}")
+    process = start(tmp_path)
+    assert soon((tmp_path / "began").exists)
+    process.kill()
+    finish(process)
+    assert "half" in (tmp_path / "s.txt").read_text()
+    (tmp_path / "headway.yaml").write_text(f"id: p\ngoal: g\nartifacts:\n{after}")
+    (tmp_path / "go").touch()
+    code, _, err = finish(start(tmp_path))
+    assert (code, (tmp_path / "s.txt").read_text()) == (0, text), err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plans", "edit", "remove", "a", "--unfinished"],
+        ["plans", "edit", "set", "a", "produces=other.txt"],
+        ["replan", "--plan", "other.yaml", "--plan-id", "p"],
+    ],
+    ids=["removed", "elsewhere", "replanned"],
+)
+def test_what_a_killed_attempt_left_is_no_edit_however_the_plan_loses_its_path(
+    tmp_path: Path, words: list[str]
+) -> None:
+    """By whichever command; whoever writes to that path next does so without a question."""
+
+    def headway(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "headway", *words], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    other = "  b: {produces: s.txt, run: 'echo b > s.txt'}\n"
+    (tmp_path / "headway.yaml").write_text(f"id: p\ngoal: g\nartifacts:\n  a: {{produces: s.txt, run: '{HALF}'}}\n")
+    (tmp_path / "other.yaml").write_text(f"id: p\ngoal: g\nartifacts:\n{other}")
+    process = start(tmp_path)
+    assert soon((tmp_path / "began").exists)
+    process.kill()
+    finish(process)
+    (tmp_path / "go").touch()
+    headway(*words, "--reason", "another way")
+    if words[0] == "plans":
+        headway("plans", "edit", "add", "b", "produces=s.txt", "run=echo b > s.txt", "--reason", "another way")
+    assert "made     b " in headway("run", "b", "--plan-id", "p")
+    assert (tmp_path / "s.txt").read_text() == "b\n"
+
+
 def test_what_a_dead_scheduler_left_running_is_ended(tmp_path: Path) -> None:
     """The commands of a run that was killed are orphans; the next run ends them before it begins."""
     mark = f"8{os.getpid()}.5"
@@ -164,6 +227,21 @@ def test_without_a_terminal_it_says_that_it_waits_for_a_function(tmp_path: Path)
     code, out, _ = finish(process)
     assert (code, (tmp_path / "a.txt").read_text()) == (130, "slow")
     assert "Interrupted; nothing is lost. Next: headway run" in out
+
+
+@pytest.mark.parametrize(
+    "others", ["", "  b: {requires: [a], make: 'tasks:later'}\n"], ids=["no function", "a later one"]
+)
+def test_without_a_terminal_it_does_not_speak_of_python_where_a_command_runs(tmp_path: Path, others: str) -> None:
+    """A command is ended at once, so there is nothing to wait for."""
+    (tmp_path / "headway.yaml").write_text(
+        f"id: p\ngoal: g\nartifacts:\n  a: {{produces: a.txt, run: 'touch began; sleep 600'}}\n{others}"
+    )
+    process = start(tmp_path)
+    assert soon((tmp_path / "began").exists)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, err) == (130, "Stopping. Once more does not wait.\n")
 
 
 def test_where_nobody_hears_it_nothing_else_is_written_to(tmp_path: Path) -> None:

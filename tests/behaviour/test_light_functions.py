@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import shutil
@@ -12,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -54,6 +55,26 @@ def test_they_are_recorded_several_in_a_line_and_all_of_them(here: Path) -> None
     assert kinds.count("artifact_completed") == MANY
     assert kinds.count("artifact_started") < MANY / 2
     assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(MANY)}
+
+
+def test_whoever_is_told_of_each_alone_is_told_of_all(here: Path) -> None:
+    """A reporter need not know that several may be told of at once."""
+    told: list[str] = []
+
+    class Mine:
+        def begun(self, *_: object) -> None: ...
+        def started(self, *_: object) -> None: ...
+        def printed(self, *_: object) -> None: ...
+        def finished(self, artifact_id: str, outcome: str, *_: object) -> None:
+            told.append(f"{outcome} {artifact_id}")
+
+        def ended(self, *_: object) -> None: ...
+
+    plan = Plan("Many", id="many")
+    for n in range(MANY):
+        plan.add(f"n{n}", make=lambda n=n: str(n), produces=f"out/{n}.txt")
+    plan.run(jobs=1, reporter=cast(Any, Mine()))
+    assert sorted(told) == sorted(f"made n{n}" for n in range(MANY))
 
 
 def test_what_was_quick_the_last_time_is_taken_for_quick(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +323,8 @@ def test_what_somebody_writes_to_the_path_of_one_that_waits_in_a_row_is_not_over
     assert len(result.made) == 79
 
 
-def test_a_child_that_a_function_forks_does_not_go_on_with_the_run(here: Path) -> None:
+@pytest.mark.parametrize("fork", [os.fork, ctypes.CDLL(None).fork], ids=["by Python", "behind its back"])
+def test_a_child_that_a_function_forks_does_not_go_on_with_the_run(here: Path, fork: Callable[[], int]) -> None:
     """Whether it returns or raises: each is called once, and no process is left behind."""
     children: list[int] = []
 
@@ -310,7 +332,7 @@ def test_a_child_that_a_function_forks_does_not_go_on_with_the_run(here: Path) -
         with Path("calls").open("a") as file:
             file.write(f"{n}\n")
         if n in (20, 30):
-            child = os.fork()
+            child = fork()
             if not child and n == 30:
                 sys.exit(0)
             children.append(child)
@@ -326,6 +348,35 @@ def test_a_child_that_a_function_forks_does_not_go_on_with_the_run(here: Path) -
             assert time.monotonic() < deadline
             time.sleep(0.01)
     assert sorted(map(int, Path("calls").read_text().split())) == list(range(60))
+
+
+def test_a_process_that_was_forked_behind_pythons_back_runs_its_plans(here: Path) -> None:
+    """It is the child of nobody's function: what it runs is its own."""
+    plan = _many(_number, 20)
+    child = ctypes.CDLL(None).fork()
+    if not child:
+        os._exit(0 if len(plan.run(jobs=1, check=False).made) == 20 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(list((here / "out").iterdir())) == 20
+
+
+def test_whoever_listens_may_call_anything_else_made(here: Path) -> None:
+    """A listener that hears of each alone is asked for no more than that, however many end together."""
+
+    class Mine:
+        def __init__(self) -> None:
+            self.made: list[str] = ["before"]
+
+        def begun(self, *_: object) -> None: ...
+        def started(self, *_: object) -> None: ...
+        def printed(self, *_: object) -> None: ...
+        def ended(self, *_: object) -> None: ...
+        def finished(self, artifact_id: str, outcome: str, *_: object) -> None:
+            self.made.append(artifact_id)
+
+    mine: Any = Mine()
+    assert _many(_number, 40).run(jobs=1, reporter=mine).ok
+    assert sorted(mine.made) == sorted(["before", *(f"n{n}" for n in range(40))])
 
 
 def test_one_that_takes_the_folder_away_is_in_nobodys_way() -> None:
@@ -765,6 +816,7 @@ def test_where_files_take_long_others_are_made_while_those_before_are_recorded(
     monkeypatch.setattr(workers, "LIGHT_PACE", -1.0 if slow else 1e9)
     for limit in ("LIGHT_MS", "LIGHT_LATE"):  # quick is quick, however busy this machine is
         monkeypatch.setattr(workers, limit, 10_000)
+    monkeypatch.setattr(workers, "LIGHT_FOR", 0.002)  # so there are several rows, however fast it is
     outcomes = workers.Workers.outcomes
     monkeypatch.setattr(workers.Workers, "outcomes", lambda own, wait: outcomes(own, 60))
     real, take, lots = bulk.write, Run._take, list[int]()
@@ -799,6 +851,10 @@ def test_where_files_take_long_others_are_made_while_those_before_are_recorded(
     assert len(plan.run(jobs=jobs).made) == 600
     assert (bool(ahead), max(most) <= jobs) == (slow, True)
     assert 1 < max(lots) <= row.TOGETHER
+
+
+def _number(n: int) -> str:
+    return str(n)
 
 
 def _many(make: Callable[[int], str], number: int) -> Plan:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headway.core.commands import ResetPlan, SkipArtifacts, StartArtifacts, StartRun
-from headway.core.events import EditPreserved
+from headway.core.events import ArtifactCompleted, EditPreserved
 from headway.engine.gc import free_space
 from headway.engine.recipes.function import Context
 from headway.files.outputs import Outputs
+from headway.work import Work
 from tests.bench import Bench, Recipe, after
+from tests.workshop import Workshop
 
 
 def append(text: str) -> Recipe:
@@ -47,6 +52,21 @@ def shared(bench: Bench) -> Bench:
     )
     bench.makes("r", lambda ctx: (ctx.root / "shared.txt").read_text())
     return bench
+
+
+def test_who_changes_a_file_comes_after_its_producer_whether_it_says_so_or_not(bench: Bench) -> None:
+    """And is judged after it: what the producer made anew is changed anew."""
+    bench.plan(
+        a={"run": "echo more >> x.txt", "modifies": ["x.txt"], "produces": []},
+        b={"run": "cat src.txt > {output}", "sources": ["src.txt"], "produces": ["x.txt"]},
+    )
+    bench.write("src.txt", "one\n")
+    assert bench.run().log == ["made b", "made a"]
+    for text in ("two\n", "three\n"):
+        bench.write("src.txt", text)
+        assert bench.run().log == ["made b", "made a"]
+        assert bench.read("x.txt") == f"{text}more\n"
+        assert bench.stale() == {}
 
 
 def test_modifiers_follow_their_producer_in_the_order_of_the_plan(shared: Bench) -> None:
@@ -127,6 +147,61 @@ def test_an_accepted_edit_of_the_file_stays(shared: Bench) -> None:
     assert shared.read("shared.txt") == "mine"
     assert shared.run(on_edit="discard").log[-1] == "made m2"
     assert shared.read("shared.txt") == "pone2"
+
+
+@pytest.fixture
+def accepted_early(shared: Bench) -> Bench:
+    """What p made was edited and accepted, and the others went on from there; since then p has another recipe."""
+    shared.run("p")
+    shared.write("shared.txt", "mine")
+    shared.accept("p")
+    shared.run()
+    assert shared.read("shared.txt") == "mine12"
+    shared.change("p", version="2")
+    return shared
+
+
+@pytest.mark.parametrize("options", [{}, {"rerun": "p"}, {"rerun_all": True}])
+def test_an_accepted_edit_that_others_went_on_from_is_asked_about_again(
+    accepted_early: Bench, options: dict[str, Any]
+) -> None:
+    """It stands in what they made of it, though the disk does not show it as it was."""
+    bench = accepted_early
+    assert bench.reason("p").text == "it was accepted as it is, and since then recipe changed (version: 1 → 2)"
+    ran = bench.run(**options)
+    assert ("held p" in ran.log, ran.code, bench.read("shared.txt")) == (True, 3, "mine12")
+    assert (ran.result.decisions[0].code, ran.result.made) == ("adopted_edit", [])
+
+
+def test_an_accepted_edit_that_others_went_on_from_is_accepted_again_as_it_was(accepted_early: Bench) -> None:
+    """Not as what the others made of it; and it is what its check is asked about."""
+    bench = accepted_early
+    bench.change("p", verify="grep -qx mine shared.txt")
+    assert bench.run(on_edit="accept").log == ["accepted p", "kept m1", "kept r", "kept m2"]
+    assert (bench.read("shared.txt"), bench.stale()) == ("mine12", {})
+    bench.change("p", version="3")
+    assert bench.accept("p") == ["p"]
+    assert (bench.read("shared.txt"), bench.stale()) == ("mine12", {})
+
+
+def test_an_edit_of_what_others_made_of_an_accepted_one_is_accepted_with_it(accepted_early: Bench) -> None:
+    """Each counts for its own stage."""
+    accepted_early.write("shared.txt", "mine12, and more")
+    assert sorted(accepted_early.accept(everything=True)) == ["m2", "p"]
+    assert (accepted_early.read("shared.txt"), accepted_early.run().log) == ("mine12, and more", [])
+    assert accepted_early.out("r") == "mine1"
+
+
+def test_an_accepted_edit_that_others_went_on_from_is_given_up_and_brought_back(accepted_early: Bench) -> None:
+    """The run says how; then the others go on from there once more."""
+    bench = accepted_early
+    ran = bench.run(on_edit="discard")
+    assert (ran.result.made, bench.read("shared.txt")) == (["p", "m1", "r", "m2"], "p12")
+    (kept,) = ran.result.preserved
+    assert (kept.artifact, kept.paths) == ("p", ["shared.txt"])
+    Work(bench.project).restore("plan", "p", at=kept.seq)
+    assert bench.run().did == {"reused m1", "reused r", "reused m2"}
+    assert (bench.read("shared.txt"), bench.stale()) == ("mine12", {})
 
 
 @pytest.mark.parametrize("target", ["p", "m1", "r"])
@@ -657,3 +732,156 @@ def test_what_changed_its_kind_begins_as_what_it_was(bench: Bench, before: str, 
     first = bench.read("seen")
     assert bench.run(rerun="a").log == ["made a"]
     assert bench.read("seen") == first
+
+
+def test_what_an_attempt_that_was_cut_off_left_in_one_file_is_put_right_with_what_it_left_in_another(
+    bench: Bench,
+) -> None:
+    """Back to what all was made from: the file that others change in place is no exception."""
+    both = "cat in.txt > prose.txt; cat in.txt > patch.txt; test ! -f nap || sleep 60"
+    bench.plan(
+        write={"run": both, "sources": ["in.txt"], "produces": ["prose.txt", "patch.txt"]},
+        repair={"run": "echo repaired >> prose.txt", "modifies": ["prose.txt"], "requires": ["write"], "produces": []},
+    )
+    bench.write("in.txt", "one\n")
+    bench.run()
+    bench.write("in.txt", "two\n")
+    bench.write("nap", "")
+    bench.run(stop=lambda: "interrupted" if bench.read("patch.txt") == "two\n" else "")
+    assert bench.read("prose.txt") == "two\n"
+    bench.write("in.txt", "one\n")
+    bench.delete("nap")
+    assert bench.run().log == ["reused write", "kept repair"]
+    assert (bench.read("prose.txt"), bench.read("patch.txt"), bench.stale()) == ("one\nrepaired\n", "one\n", {})
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_who_reads_a_file_by_its_path_finds_it_as_the_last_left_it_though_others_had_it_put_back(
+    bench: Bench, jobs: int
+) -> None:
+    """An early stage of one file is wanted by somebody who waits for the last stage of another."""
+    bench.write("t.txt", "t\n")
+    both = "echo both >> s.txt; echo both >> t.txt"
+    bench.plan(
+        base={"run": "echo base > {output}", "produces": ["s.txt"]},
+        early={"run": "cat t.txt > {output}", "requires": ["base"], "sources": ["t.txt"]},
+        last={"run": "cat s.txt > {output}", "sources": ["s.txt"]},
+        both={"run": both, "requires": ["base"], "modifies": ["s.txt", "t.txt"], "produces": []},
+        behind={"run": "cat {inputs.last} > {output}", "requires": ["last"]},
+    )
+    ran = bench.run(jobs=jobs)
+    assert (ran.code, sorted(ran.result.made)) == (0, ["base", "behind", "both", "early", "last"])
+    assert [bench.out(name) for name in ("early", "last", "behind")] == ["t\nboth\n", "base\nboth\n", "base\nboth\n"]
+    assert bench.stale() == {}
+
+
+# Going back to what one of them left.
+
+
+@pytest.fixture
+def staged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Workshop:
+    """first adds what a source says, and last goes on from there; both were made twice."""
+    shop = Workshop(tmp_path / "p")
+    shop.file.write_text(
+        "id: p\ngoal: g\nartifacts:\n"
+        "  first: {modifies: x.txt, run: 'cat s.txt >> x.txt', verify: 'test $(wc -l < x.txt) = 2'}\n"
+        "  last: {modifies: x.txt, requires: [first], run: 'echo last >> x.txt'}\n"
+    )
+    (shop.root / "x.txt").write_text("was\n")
+    for text in ("one", "two"):
+        (shop.root / "s.txt").write_text(f"{text}\n")
+        assert shop.run(capsys, "run").code == 0
+    return shop
+
+
+def test_what_one_of_them_left_is_brought_back_under_those_who_changed_it_since(
+    staged: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is accepted, and checked as it was then; the file stays as the last one left it until a run judges that."""
+    said = staged.run(capsys, "restore", "first").out
+    seq = next(r.seq for r in staged.history("p") if isinstance(r.event, ArtifactCompleted) and r.event.id == "first")
+    left = "On disk stays what last left, until a run judges that anew"
+    assert said.startswith(f"Accepted first as of event {seq}: x.txt. {left}. Next: headway run")
+    assert staged.events("p")[-1] == "output_accepted"
+    assert (staged.root / "x.txt").read_text() == "was\ntwo\nlast\n"
+    ran = staged.run(capsys, "run", "--json").json
+    assert (ran["status"], ran["made"], ran["reused"]) == ("completed", [], ["last"])
+    assert (staged.root / "x.txt").read_text() == "was\none\nlast\n"
+    staged.edit("echo last", "echo end")
+    assert staged.run(capsys, "run", "--json").json["made"] == ["last"]
+    assert (staged.root / "x.txt").read_text() == "was\none\nend\n"
+
+
+def test_an_edit_of_the_file_is_decided_about_before_an_earlier_stage_is_brought_back(
+    staged: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the last one's, and stays where it is."""
+    (staged.root / "x.txt").write_text("mine\n")
+    refused = staged.run(capsys, "restore", "first")
+    assert (refused.code, "x.txt was edited, after last left it" in refused.err) == (2, True)
+    assert staged.run(capsys, "run").code == 3
+    assert (staged.root / "x.txt").read_text() == "mine\n"
+
+
+def test_what_does_not_stand_its_check_is_not_brought_back_under_others(
+    staged: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the file is as it was."""
+    staged.edit("= 2'", "= 3'")
+    assert staged.run(capsys, "restore", "first").code == 2
+    assert (staged.root / "x.txt").read_text() == "was\ntwo\nlast\n"
+    assert "output_accepted" not in staged.events("p")
+
+
+def test_accepting_an_early_stage_accepts_what_it_left_and_nothing_that_others_added(
+    staged: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those would add it once more."""
+    staged.edit(", verify: 'test $(wc -l < x.txt) = 2'", "")
+    (staged.root / "s.txt").write_text("three\n")
+    assert staged.run(capsys, "accept", "first").code == 0
+    assert staged.run(capsys, "run").code == 0
+    assert (staged.root / "x.txt").read_text() == "was\ntwo\nlast\n"
+
+
+@pytest.mark.parametrize("is_checked", [False, True])
+def test_accepting_an_early_stage_decides_nothing_about_an_edit_of_the_file(
+    staged: Workshop, capsys: pytest.CaptureFixture[str], is_checked: bool
+) -> None:
+    """That is the last one's. Where a check would have to look at the early stage, the edit is decided about first."""
+    if not is_checked:
+        staged.edit(", verify: 'test $(wc -l < x.txt) = 2'", "")
+    (staged.root / "x.txt").write_text("mine\n")
+    (staged.root / "s.txt").write_text("three\n")
+    said = staged.run(capsys, "accept", "first")
+    assert (said.code, "x.txt was edited, after others went on" in said.err) == (
+        (2, True) if is_checked else (0, False)
+    )
+    assert staged.run(capsys, "run").code == 3
+    assert (staged.root / "x.txt").read_text() == "mine\n"
+
+
+def test_what_was_accepted_of_an_early_stage_is_named_when_its_artifact_leaves_the_plan(
+    staged: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Renamed, it is made anew, and what others went on from is not what it was: nobody has to search for it."""
+    staged.edit(", verify: 'test $(wc -l < x.txt) = 2'", "")
+    staged.run(capsys, "restore", "first")
+    staged.edit("first", "begin")
+    told = staged.run(capsys, "run").err
+    found = re.search(r"What somebody accepted of first is on record: headway (show first --at \d+)", told)
+    assert found is not None, told
+    assert "\nwas\none\n" in staged.run(capsys, *found[1].split()).out
+
+
+def test_diff_says_whether_it_is_about_the_disk_or_about_what_an_early_stage_left(
+    staged: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where that one is newer than those behind it."""
+    said = staged.run(capsys, "diff", "first").out
+    assert "→ what it left (last changed that since)" in said.splitlines()[0]
+    assert said.endswith("-one\n+two\n")
+    assert staged.run(capsys, "diff", "first", "--json").json["later"] == ["last"]
+    assert "→ what is on disk" in staged.run(capsys, "diff", "last").out
+    staged.run(capsys, "restore", "first")
+    assert staged.run(capsys, "diff", "first").out.endswith("-two\n+one\n")

@@ -330,6 +330,45 @@ def test_projections_of_a_run_that_was_killed_at_its_very_end_are_written_by_one
     assert plan.stat() == stood
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "    overrides: {u1: {write: {phase: special.md}}}\n",
+        "  other: {units: [u1], phases: {say: {run: 'echo > {output}', outputs: {o: 'e/{unit}.txt'}}}}\n",
+    ],
+)
+def test_phase_ledgers_follow_a_plan_that_changed_though_nothing_was_made_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str
+) -> None:
+    """They tell of other templates, and of another pipeline, also where a run makes something else, or nothing."""
+    shop = Workshop(tmp_path)
+    plan = """
+id: p
+goal: g
+pipelines:
+  s:
+    units: [u1, u2]
+    phases:
+      plan: {run: "echo plan > {outputs.card}", outputs: {card: 'd/{unit}.card'}}
+      write: {run: "cat {prompt} > {outputs.prose}", templates: {phase: write.md}, outputs: {prose: 'd/{unit}.txt'}}
+"""
+    (tmp_path / "write.md").write_text("hello {{ unit }}")
+    (tmp_path / "special.md").write_text("special")
+    shop.file.write_text(plan)
+    assert shop.run(capsys, "run").code == 0
+    file = tmp_path / ".headway/phases/u1.json"
+    was = json.loads(file.read_text())
+    shop.file.write_text(plan + more)
+    assert shop.run(capsys, "run", "u2/plan", "--rerun", "u2/plan").code == 0
+    now = json.loads(file.read_text())
+    assert (now["pipelines"], now["phases"]["write"]["template_set"]) != (["s"], {"phase": "write.md"})
+    assert shop.run(capsys, "doctor").code == 0
+    shop.file.write_text(plan)
+    assert "Nothing to do" in shop.run(capsys, "run").out
+    assert json.loads(file.read_text()) | {"seq": 0} == was | {"seq": 0}
+    assert shop.run(capsys, "doctor").code == 0
+
+
 def test_units_come_from_an_artifact_and_the_expansion_is_an_event(book: Book) -> None:
     """With the digest of what caused it; replaying the ledger asks nobody."""
     assert "s1/plan" in book.go()["made"]
@@ -664,6 +703,47 @@ def test_whatever_unit_comes_first_begins_with_the_state_that_was_there_before_a
     assert book.go()["made"] == []
 
 
+@pytest.mark.parametrize("order", ["sequential", "independent"])
+@pytest.mark.parametrize(
+    ("first", "units"),
+    [
+        (["run --until u2/write"], ["u2", "u3"]),
+        (["run --until u2/write"], ["u3"]),
+        (["run u1"], ["u2", "u3"]),
+        (["run u1"], ["new", "u3"]),
+        (["run", "reset u3 --archive"], ["u3"]),
+    ],
+)
+def test_units_that_are_left_and_were_not_made_yet_know_nothing_of_one_that_vanished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], first: list[str], units: list[str], order: str
+) -> None:
+    """As little as those that have changed the state: what they read of it, or are yet to, is as it was before all."""
+    shop = Workshop(tmp_path)
+    plan = f"""
+id: p
+goal: g
+pipelines:
+  scene:
+    units: [u1, u2, u3]
+    order: {order}
+    state: state.txt
+    phases:
+      write: {{run: "cp {{state}} {{outputs.o}}", outputs: {{o: 'd/{{unit}}.txt'}}, pre_state: true}}
+      apply: {{run: "echo {{unit}} >> {{state}}", outputs: {{post: state.txt}}}}
+"""
+    shop.file.write_text(plan)
+    (tmp_path / "state.txt").write_text("start\n")
+    for words in first:
+        assert shop.run(capsys, *words.split()).code == 0
+    shop.file.write_text(plan.replace("[u1, u2, u3]", f"[{', '.join(units)}]"))
+    assert shop.run(capsys, "run").code == 0
+    assert (tmp_path / "state.txt").read_text().split() == ["start", *units]
+    for place, name in enumerate(units):
+        assert (tmp_path / f"d/{name}.txt").read_text().split() == ["start", *units[:place]]
+    assert "Nothing to do" in shop.run(capsys, "run").out
+    assert shop.run(capsys, "doctor").code == 0
+
+
 def test_units_that_vanish_name_their_files_where_there_is_nothing_else_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -906,6 +986,11 @@ def test_an_outline_that_names_no_proper_units_leaves_those_that_there_are(book:
         ("{% include 'prompts/none.md' %}", "does not exist"),
         ("{% include '/etc/passwd' %}", "/etc/passwd"),
         ("{% for n in range(9999999) %}{{ n }}{% endfor %}", "Range too big"),
+        ("{{ 'x' * 10**10 }}", "prompts/write.md: * comes to more than 4194304 characters"),
+        ("{{ 10**10 * [unit] }}", "* comes to more than"),
+        ("{{ inputs.plan * 10**10 }}", "* comes to more than"),
+        ("{{ 10**(10**10) }}", "** comes to a number of more than"),
+        ("{{ 3**16000000 % 7 }}", "** comes to a number of more than"),
     ],
 )
 def test_a_template_that_is_wrong_fails_its_artifact_with_the_reason(book: Book, text: str, problem: str) -> None:
@@ -975,7 +1060,8 @@ def test_a_required_output_that_was_not_written_fails_and_an_optional_one_does_n
         ("units: {from: outline, items: 'scenes[*].id', max: 50}", "units: ['../x']", "cannot name a unit"),
         ("requires_outputs: [patch]", "requires_outputs: [path]", "did you mean patch?"),
         ("work/{unit}/card.json", "../{unit}/card.json", "outside the project"),
-        ("'scene:*/apply'", "'scene:*/appl'", "is not in the plan"),
+        ("'scene:*/apply'", "'scene:*/appl'", "is not in the plan (did you mean scene:*/apply?)"),
+        ("'scene:*/apply'", "'scenes:*/apply'", "is not in the plan (did you mean scene:*/apply?)"),
         ("pre_state: true\n      repair", "requires: ['nope:*/x']\n      repair", "which is no phase of a pipeline"),
         ("pre_state: true\n      repair", "requires: ['scene:*/plan']\n      repair", "of its own pipeline"),
         ("pre_state: true\n      repair", "requires: ['book:outline']\n      repair", "names this plan itself"),
@@ -991,6 +1077,27 @@ def test_a_pipeline_that_cannot_be_is_refused_with_its_line(book: Book, before: 
     assert problem in done.err
     assert "line " in done.err
     assert book.calls() == []
+
+
+@pytest.mark.parametrize("applies", [True, False], ids=["changed by its units", "only read"])
+def test_a_state_that_an_artifact_makes_is_made_before_any_unit_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], applies: bool
+) -> None:
+    """Without a word that units require it; and when it is made anew, so are they."""
+    book = Workshop(tmp_path)
+    (tmp_path / "seed.txt").write_text("start\n")
+    apply = "      apply: {run: 'echo {unit} >> {state}', outputs: {post: state.txt}}\n" if applies else ""
+    book.file.write_text(
+        "id: p\ngoal: g\nartifacts:\n  init: {produces: state.txt, run: 'cp seed.txt {output}'}\n"
+        "pipelines:\n  scene:\n    units: [a, b]\n    state: state.txt\n    phases:\n"
+        "      write: {run: 'cp {state} {outputs.text}', outputs: {text: '{unit}.txt'}, pre_state: true}\n" + apply
+    )
+    for start in ("start\n", "anew\n"):
+        (tmp_path / "seed.txt").write_text(start)
+        assert book.run(capsys, "run").code == 0
+        assert (tmp_path / "a.txt").read_text() == start
+        assert (tmp_path / "b.txt").read_text() == (f"{start}a\n" if applies else start)
+        assert "Nothing to do" in book.run(capsys, "run").out
 
 
 def test_an_exhausted_quota_pauses_and_says_where_and_until_when(tmp_path: Path) -> None:
@@ -1216,6 +1323,44 @@ def test_units_in_another_order_hand_on_the_state_in_that_order(
     assert book.json("state.json")["applied"] == ["s1", "s3", "s2"]
     assert (made.count("book"), made[-1]) == (1, "book")
     assert book.go("--rerun", "outline")["made"] == ["outline"]
+
+
+@pytest.mark.parametrize("order", ["sequential", "independent"])
+def test_listed_units_in_another_order_reach_whoever_gathers_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    """As where an artifact names them; changed back it is what it was, and nothing of the units is made for it."""
+    shop = Workshop(tmp_path)
+    plan = f"""
+id: p
+goal: g
+artifacts:
+  book: {{requires: ['s:*/write'], produces: book.json, run: "cp {{inputs[s:*/write]}} {{output}}"}}
+pipelines:
+  s:
+    units: [b, a, c]
+    order: {order}
+    phases: {{write: {{run: "echo {{unit}} > {{output}}", outputs: {{o: '{{unit}}.txt'}}}}}}
+"""
+
+    def listed() -> list[str]:
+        return list(json.loads((tmp_path / "book.json").read_text()))
+
+    shop.file.write_text(plan)
+    assert shop.run(capsys, "run").code == 0
+    for units in (["a", "b", "c"], ["c", "b", "a"]):
+        shop.file.write_text(plan.replace("[b, a, c]", f"[{', '.join(units)}]"))
+        assert "s:*/write: the order of its units changed\n" in shop.run(capsys, "why", "book").out
+        assert "Nothing to do" in shop.run(capsys, "run", "a").out
+        assert shop.run(capsys, "run", "--json").json["made"] == ["book"]
+        assert listed() == units
+        assert "Nothing to do" in shop.run(capsys, "run").out
+    shop.file.write_text(plan)
+    assert shop.run(capsys, "run", "--json").json["reused"] == ["book"]
+    assert listed() == ["b", "a", "c"]
+    shop.file.write_text(plan.replace("[b, a, c]", "[b, c]"))
+    assert shop.run(capsys, "run", "--json").json["made"] == ["book"]
+    assert shop.run(capsys, "doctor").code == 0
 
 
 def test_units_that_failed_can_change_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -280,6 +280,41 @@ def test_a_draft_does_not_run_without_what_could_not_be_read(
     assert list(shop.load("two").state.made) == ["page"]
 
 
+MISTYPED = """\
+id: two
+goal: g
+artifacts:
+  page: {run: "echo {ouput}"}
+"""
+IN_PIPELINES = """\
+pipelines:
+  scene:
+    units: [a, b]
+    phases:
+      write: {run: "echo {unitt}"}
+      read: {inputs: [write, nope], run: "echo {ouput}"}
+"""
+
+
+@pytest.mark.parametrize("more", ["", IN_PIPELINES], ids=["artifacts", "pipelines"])
+def test_problems_of_a_draft_keep_their_lines(more: str, shop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of them once, however many units there are; without lines where the file says something else by now."""
+    file = shop.root / "two.yaml"
+    file.write_text(MISTYPED + more)
+    asked = shop.run(capsys, "run", "--plan", str(file))
+    assert "line 4: artifact page: in run, {ouput} is not a placeholder" in asked.err
+    shop.run(capsys, "plans", "new", str(file))
+    for words in (["--plan-id", "two"], ["--plan", str(file)]):
+        assert shop.run(capsys, "run", *words) == asked
+    file.write_text(f"# moved\n{MISTYPED}{more}")
+    moved = shop.run(capsys, "run", "--plan-id", "two")
+    assert (moved.code, len(moved.err.splitlines())) == (2, len(asked.err.splitlines()))
+    assert moved.err.startswith("headway: Plan two has ")
+    assert "  artifact page: in run, {ouput} is not a placeholder" in moved.err
+    file.unlink()
+    assert shop.run(capsys, "run", "--plan-id", "two").err == moved.err
+
+
 def test_a_draft_is_sound_again_when_what_could_not_be_read_is_gone(
     shop: Workshop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,5 +356,12 @@ def test_a_run_names_what_the_file_no_longer_has_and_the_files_that_stay(
         f" headway gc --outputs --dry-run --project {shop.root} lists those that can go.\n"
     )
     assert shop.run(capsys, "run").err == ""
+    for produced, said in (("d/", "Folders"), ("d/, c.txt", "Their files stay: c.txt.")):
+        shop.file.write_text(f"{plan}  c: {{run: 'echo > d/f; echo > c.txt', produces: [{produced}]}}\n")
+        shop.run(capsys, "run", "--accept-edits")
+        shop.file.write_text(plan)
+        ran = shop.run(capsys, "run")
+        assert ran.err.startswith(f"No longer in the plan: c. {said}")
+        assert "Folders stay, and are yours to delete: d/.\n" in ran.err, "which gc does not list"
     shop.file.write_text(plan.replace("  a:", "  d:"))
     assert shop.run(capsys, "run", "--json").json["removed"] == ["a"]

@@ -574,6 +574,20 @@ def test_a_file_that_runs_its_plan_when_it_is_read_is_told_so(words: tuple[str, 
     assert 'if __name__ == "__main__":' in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("does", "error"),
+    [("raise SystemExit", "error: SystemExit\n  next: put"), ("raise GeneratorExit('g')", "error: GeneratorExit: g\n")],
+)
+def test_a_file_that_ends_the_program_when_it_is_read_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], does: str, error: str
+) -> None:
+    """Its exit code is not the run's, and what it raises is no error of Headway."""
+    shop = Workshop(tmp_path)
+    (tmp_path / "script.py").write_text(f"from headway import Plan\nplan = Plan('One', id='one')\n{does}\n")
+    ran = shop.run(capsys, "run", "--plan", str(tmp_path / "script.py"))
+    assert (ran.code, "script.py cannot be run" in ran.err, error in ran.err) == (2, True, True)
+
+
 def test_a_program_that_runs_its_plan_when_its_functions_are_imported_is_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

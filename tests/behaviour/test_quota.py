@@ -54,11 +54,41 @@ def test_a_command_says_in_seconds_or_by_a_date_when_to_try_again(
         assert abs(datetime.fromisoformat(until) - days[when]) < timedelta(minutes=5)
 
 
+def test_a_pause_is_not_forgotten_because_something_else_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The failure decides the exit code; where to wait, and until when, is on record all the same, until it is made."""
+    shop = Workshop(tmp_path)
+    shop.file.write_text(
+        "id: p\ngoal: g\njobs: 1\nartifacts:\n  bad: {produces: bad, run: exit 1}\n"
+        "  asks: {produces: asks, run: \"test -f go || { echo 'Retry-After: 3600' >&2; exit 75; }; echo > {output}\"}\n"
+    )
+    ran = shop.run(capsys, "run", "--json")
+    assert (ran.code, ran.json["paused"]["code"], list(ran.json["failed"])) == (1, "quota", ["bad"])
+    paused = shop.run(capsys, "status", "--json").json["paused"]
+    assert (paused["code"], paused["artifact"], paused["until"]) == ("quota", "asks", ran.json["paused"]["until"])
+    assert "Paused at asks: quota, until" in shop.run(capsys, "status").out
+    assert "the run paused here (quota) until" in shop.run(capsys, "why", "asks").out
+    (tmp_path / "go").touch()
+    shop.run(capsys, "run")
+    assert shop.run(capsys, "status", "--json").json["paused"] is None
+
+
 def test_when_several_are_told_to_wait_the_longest_time_counts() -> None:
-    """And none of them takes another's word back."""
+    """And it is told of whoever named it; none of them takes another's word back."""
     halt = Halt()
     for artifact_id, seconds in (("a", 60.0), ("b", 3600.0), ("c", 5.0), ("d", None)):
         halt.quota(artifact_id, seconds)
     pause = halt.pause()
-    assert pause.artifact == "a"
+    assert pause.artifact == "b"
     assert datetime.fromisoformat(pause.until) > datetime.now(UTC) + timedelta(minutes=50)
+
+
+def test_when_nobody_says_how_long_the_first_that_was_told_to_wait_is_named() -> None:
+    """There is no time that could be another's."""
+    halt = Halt()
+    for artifact_id in ("a", "b"):
+        halt.quota(artifact_id, None)
+    assert (halt.pause().artifact, halt.pause().until) == ("a", "")
+    halt.quota("c", 5.0)
+    assert halt.pause().artifact == "c"

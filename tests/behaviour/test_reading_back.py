@@ -64,6 +64,41 @@ def test_show_tells_what_an_attempt_left_and_printed(cli: Cli, shop: Workshop) -
     assert cli("show", "src/model.py", "--json").json["stdout"]["text"] == "said\n"
 
 
+def test_show_of_what_is_not_there_says_so_beside_the_answer(cli: Cli, shop: Workshop) -> None:
+    """A command that writes all it is answered into its output prints nothing: that is where to look."""
+    cli("run")
+    said = {name: cli("show", "model", f"--{name}") for name in ("response", "stdout", "stderr", "prompt")}
+    assert {(done.code, done.out) for done in said.values()} == {(0, "")}
+    seq = cli("show", "model", "--json").json["seq"]
+    nothing = f"Event {seq} of model printed nothing to"
+    there = f"headway show model --output --project {shop.root}"
+    assert {name: done.err for name, done in said.items()} == {
+        "response": f"{nothing} stdout: {there} is what it wrote.\n",
+        "stdout": f"{nothing} stdout.\n",
+        "stderr": f"{nothing} stderr.\n",
+        "prompt": f"Event {seq} of model left no prompt.\n",
+    }
+
+
+def test_show_of_a_folder_lists_its_files(cli: Cli, shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and sizes, of many the first; also of one that is not there any more, and all of them for machines."""
+    shop.edit("produces: src/model.py", "produces: out/")
+    command = "mkdir {output}sub; seq 9 > {output}sub/n; printf x > {output}x; chmod +x {output}x; ln -s x {output}y"
+    shop.edit('run: "echo model > {output}"', f'run: "{command}"')
+    cli("run")
+    listed = [" " * 9 + "18  sub/n", " " * 10 + "1  x  exec", " " * 11 + "  y  link"]
+    assert cli("show", "model").out.splitlines()[2:] == listed
+    refused = cli("show", "model", "--output")
+    assert (refused.code, "lists its files" in refused.err) == (2, True)
+    shutil.rmtree(shop.root / "out")
+    assert cli("show", "model").out.splitlines()[2:] == listed
+    (document,) = cli("show", "model", "--json").json["outputs"]
+    found = {file["path"]: (file["size"], file["kind"]) for file in document["files"]}
+    assert (found["sub/n"], found["x"], found["y"][1]) == ((18, "file"), (1, "exec"), "link")
+    monkeypatch.setattr("headway.surfaces.cli.verbs.show.FILES", 1)
+    assert cli("show", "model").out.splitlines()[2:] == [listed[0], "… and 2 files more: --json lists all of them"]
+
+
 def test_show_of_a_text_says_it_once_and_on_a_terminal_not_without_end(
     cli: Cli, shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +199,22 @@ def test_diff_shows_what_somebody_edited(bench: Bench) -> None:
     assert found.deltas[0].lines[-1] == "+more"
     with pytest.raises(NotFound):
         reading(bench).diff(PLAN, "a", at=seq - 1)
+
+
+def test_diff_of_a_file_that_others_change_in_place_is_about_what_the_artifact_left(bench: Bench) -> None:
+    """What a later one has made of it is that one's; of the last one, what is on disk counts."""
+    bench.plan(
+        a={"run": "echo one > {output}", "produces": ["x.txt"]},
+        b={"run": "echo more >> x.txt", "modifies": ["x.txt"], "requires": ["a"], "produces": []},
+    )
+    bench.run()
+    assert reading(bench).diff(PLAN, "a").deltas == []
+    bench.change("a", run="echo two > {output}")
+    bench.run()
+    assert reading(bench).diff(PLAN, "a").deltas[0].lines[-2:] == ["-one", "+two"]
+    assert reading(bench).diff(PLAN, "b").deltas[0].lines[-3:] == ["-one", "+two", " more"]
+    bench.write("x.txt", "two\nmore\nmine\n")
+    assert reading(bench).diff(PLAN, "b").deltas[0].lines[-1] == "+mine"
 
 
 def test_diff_goes_from_any_event_to_any_other(bench: Bench) -> None:

@@ -10,7 +10,7 @@ import pytest
 from headway.core.events import ReplanFailed
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.engine.planners import PlanFailure
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, UsageError
 from headway.files.planfile import parse_plan
 from headway.project import Project
 from tests.behaviour.crew import Crew
@@ -109,17 +109,27 @@ def test_after_so_many_versions_the_plan_is_failed(crew: Crew) -> None:
     assert crew.run().exit_code == 0
 
 
-@pytest.mark.parametrize("answer", [None, 3, {"ad": []}, RuntimeError("no idea")])
+@pytest.mark.parametrize("answer", [None, 3, {"ad": []}, RuntimeError("no idea"), SystemExit(0)])
 def test_a_planner_without_a_plan_leaves_the_plan_failed(crew: Crew, answer: object) -> None:
     """Whatever it does: nothing to offer, nonsense, or an exception; it is on record."""
 
     def planner(plan: PlanSpec, failure: PlanFailure) -> object:
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
     assert crew.run(replan=planner).exit_code == 1
     assert (crew.status(), crew.events()[-1]) == ("failed", "replan_failed")
+
+
+def test_a_planner_whose_module_ends_the_program_is_an_error(tmp_path: Path) -> None:
+    """With the module's name, and never with its exit code."""
+    crew = Crew(tmp_path / "project")
+    crew.write("leaving.py", "raise SystemExit(0)\ndef better(plan, failure): ...\n")
+    crew.propose(PLAN + "replan: {planner: 'leaving.py:better', most: 1}\n")
+    with pytest.raises(UsageError, match=r"leaving\.py cannot be imported") as told:
+        crew.run()
+    assert (told.value.facts["error"], crew.status()) == ("SystemExit: 0", "failed")
 
 
 def test_completed_work_is_not_dropped_silently(crew: Crew) -> None:

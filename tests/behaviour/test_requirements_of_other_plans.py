@@ -303,6 +303,25 @@ def _depth() -> int:
     return len(inspect.stack(0))
 
 
+def test_a_run_of_a_plan_that_a_program_builds_says_that_the_program_was_not_run(tmp_path: Path) -> None:
+    """What it would build by now is known once it has run; without that, the plan is what it was."""
+    program = "from headway import Plan\nplan = Plan('g', id='p')\nfor name in 'ab':\n    plan.add(name, run='echo')\n"
+    (tmp_path / "plan.py").write_text(program)
+
+    def run(*words: str) -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "headway", "run", *words], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout, done.stderr
+
+    assert run("--plan", "plan.py")[1] == ""
+    (tmp_path / "plan.py").write_text(program.replace("'ab'", "'abc'"))
+    out, err = run()
+    assert out == "Nothing to do: 2 artifacts are up to date.\n"
+    assert err == "The program that builds this plan was not run: the plan is as it was last built.\n"
+    assert "2 kept" in run("--plan", "plan.py")[0]
+
+
 def test_a_run_by_plan_id_says_that_the_plans_file_has_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -359,6 +359,56 @@ def again_with(project: Path, more: str) -> None:
     assert stamped() is not None
 
 
+def test_a_file_that_appears_while_others_are_made_is_seen_by_those_that_were_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is made later in that run has the file; who was kept before it came has not, and is not up to date."""
+    (tmp_path / "headway.yaml").write_text(
+        "id: appears\ngoal: See what appears\nartifacts:\n"
+        "  first: {sources: [name.txt], produces: first.out, make: tasks:first}\n"
+        "  all: {sources: ['docs/*.md'], produces: all.out, run: \"cat {sources} > {output}\"}\n"
+        "  late: {sources: ['docs/*.md'], requires: [first], produces: late.out, run: \"cat {sources} > {output}\"}\n"
+    )
+    (tmp_path / "tasks.py").write_text(
+        "import pathlib\n\ndef first(ctx):\n    name = ctx.sources[0].read_text()\n"
+        "    pathlib.Path(ctx.root, 'docs', f'{name}.md').write_text(name)\n    return name\n"
+    )
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/1.md").write_text("1")
+    (tmp_path / "name.txt").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    run()
+    assert "Nothing to do" in run()
+    assert stamped() is not None
+    (tmp_path / "name.txt").write_text("2")
+    run()
+    assert (tmp_path / "late.out").read_text() == "12"
+    assert stamped() is None
+    assert "docs/2.md was added" in run()
+    assert (tmp_path / "all.out").read_text() == "12"
+    assert "Nothing to do" in run()
+
+
+def test_a_file_that_a_command_names_and_another_one_leaves_beside_its_output_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "headway.yaml").write_text(
+        "id: beside\ngoal: Leave something beside\nartifacts:\n"
+        '  a: {produces: a.out, run: "cat a.txt > {output}; test ! -e on || echo ran >> ran.log"}\n'
+        '  b: {produces: b.out, run: "cat b.txt > {output}; test ! -e ran.log || cat ran.log >> {output}"}\n'
+    )
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / "b.txt").write_text("b\n")
+    monkeypatch.chdir(tmp_path)
+    assert "2 made" in run("-j1")
+    (tmp_path / "on").touch()
+    run("-j1")
+    assert stamped() is None
+    assert "ran.log was added" in run("-j1")
+    assert (tmp_path / "b.out").read_text() == "b\nran\n"
+    assert "Nothing to do" in run("-j1")
+
+
 def test_what_changes_within_a_folder_that_is_read_is_seen(project: Path) -> None:
     """The folder itself looks as it did."""
     (project / "data/deep").mkdir()
@@ -449,3 +499,75 @@ def test_a_link_under_a_pattern_that_begins_to_lead_somewhere_is_seen(project: P
     assert stamped() is None
     run()
     assert (project / "out/listing.txt").read_text() == "afar"
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_a_module_in_a_folder_of_the_projects_own_counts(
+    project: Path, monkeypatch: pytest.MonkeyPatch, by_itself: bool
+) -> None:
+    """Whoever names the folder, the file or PYTHONPATH: what is judged before it is loaded is what was made after."""
+    (project / "lib").mkdir()
+    (project / "helper.py").rename(project / "lib/helper.py")
+    adds = "import sys\nsys.path.insert(0, 'lib')\n" if by_itself else ""
+    (project / "tasks.py").write_text(f"{adds}import helper\ndef make():\n    return helper.word()\n")
+    if not by_itself:
+        monkeypatch.setenv("PYTHONPATH", "lib")
+    run()
+    assert "Nothing to do" in run()
+    os.utime("tasks.py")
+    assert "Nothing to do" in run(), "by looking at all of it"
+    (project / "lib/helper.py").write_text("def word():\n    return 'other'\n")
+    assert "1 made" in run()
+    assert Path("out/function.txt").read_text() == "other"
+    assert "Nothing to do" in run()
+    (project / "helper.py").write_text("def word():\n    return 'at the root'\n")
+    assert "Nothing to do" not in run(), "it may be that one now"
+
+
+def test_a_folder_that_is_named_for_something_else_holds_none_of_the_modules(project: Path) -> None:
+    """A program has many words, and folders may be called like one of them."""
+    for folder in ("lib", "tests"):
+        (project / folder).mkdir()
+        shutil.copy(project / "helper.py", project / folder)
+    (project / "helper.py").unlink()
+    (project / "tasks.py").write_text(
+        "import os, sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'lib'))\nimport helper\n"
+        "def make():\n    return helper.word()\nKINDS = {'unit': 'tests'}\ndef usage():\n    return f'one of {KINDS}'\n"
+        "if __name__ == '__main__':\n    sys.path.append(os.getcwd())\n    print(usage())\n"
+    )
+    run()
+    (project / "tests/helper.py").write_text("def word():\n    return 'a test'\n")
+    assert stamped() is not None
+    os.utime("tasks.py")
+    assert "Nothing to do" in run(), "by looking at all of it"
+
+
+def test_a_folder_that_is_added_and_appears_later_is_noticed(project: Path) -> None:
+    """Python may find the module there now."""
+    (project / "tasks.py").write_text(
+        "import sys\nsys.path.insert(0, 'lib')\nimport helper\ndef make():\n    return helper.word()\n"
+    )
+    run()
+    assert stamped() is not None
+    (project / "lib").mkdir()
+    assert stamped() is None
+    assert "Nothing to do" in run()
+    assert stamped() is not None
+    (project / "lib/helper.py").write_text("def word():\n    return 'other'\n")
+    assert "1 made" in run()
+
+
+def test_a_word_of_a_command_that_names_a_folder_leaves_the_stamp(project: Path) -> None:
+    """It is none of those that must not appear."""
+    again_with(
+        project, "  words:\n    sources: [data/a.txt]\n    run: ls data/ ./data/ > {output}\n    produces: out/ls\n"
+    )
+    assert stamped() is not None
+
+
+def test_another_search_path_is_no_reason_to_believe_a_stamp(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules are looked for elsewhere then."""
+    (project / "lib").mkdir()
+    (project / "lib/helper.py").write_text("def word():\n    return 'other'\n")
+    monkeypatch.setenv("PYTHONPATH", "lib")
+    assert "Nothing to do" not in run()

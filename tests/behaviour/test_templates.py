@@ -171,6 +171,7 @@ pipelines:
         ("{{ inputs.read|length }} {{ inputs.read.startswith('a') }} {{ inputs.read[-3:-1] }}", "8 True  d"),
         ("{{ inputs.read.title|trim }} {{ inputs.read.body|upper|trim }}", "a b\nc d BODY"),
         ("{{ 'none' if not text else 'some' }} {{ text == 'a b\\nc d\\n' }}", "some True"),
+        ("{{ '=' * 3 }} {{ 2 * text[:1] }} {{ 2 ** 3 * 1.5 }} {{ 2 ** -1 }}", "=== aa 12.0 0.5"),
     ],
 )
 def test_texts_of_files_and_inputs_are_texts(letters: Letters, template: str, told: str) -> None:

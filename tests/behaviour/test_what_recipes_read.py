@@ -193,6 +193,113 @@ def test_whoever_reads_what_the_plan_makes_without_waiting_for_it_is_told(capsys
     assert capsys.readouterr().err == told
 
 
+NAMINGS = {
+    "as a word": (
+        "  g: {produces: v, run: 'cat o/a > {output}'}\n",
+        "g names o/a and does not wait for a, which makes it",
+    ),
+    "in a check": ("  g: {run: 'echo', verify: 'cmp \"./o/a\" o/a'}\n", "g names o/a and does not wait for a"),
+    "by a variable": ("  g: {run: 'cat {vars.dir}/a'}\n", "g names o/a and does not wait for a"),
+    "in a folder": ("  g: {run: 'cat o/f/x | sort'}\n", "g names o/f/x and does not wait for f, which makes it"),
+    "the folder": ("  g: {run: 'ls o/f'}\n", "g names o/f and does not wait for f"),
+    "a path with a blank": ("  g: {run: 'cat \"o/b c\"'}\n", "g names o/b c and does not wait for b"),
+    "two, of two": (
+        "  g: {requires: [s], run: 'cat o/a o/b\\ c o/s'}\n",
+        "g names o/a and o/b c and does not wait for a and b, which make them: requires: [a, b] would",
+    ),
+    "also as a source": (
+        "  g: {sources: [o/a], run: 'cat o/a \"o/b c\"'}\n",
+        "g reads o/a and o/b c and does not wait for a and b, which make them: requires: [a, b] would",
+    ),
+    "what is changed in place": (
+        "  g: {run: 'cat ./m'}\n",
+        "g names m and does not wait for m2, which makes it: requires: [m2] would",
+    ),
+    "what is made from it": (
+        "  g: {produces: v, run: 'cat x ./w > {output} || :'}\n  h: {requires: [g], produces: w, run: 'echo > w'}\n",
+        "g names w, which h makes from it: one of them is always behind",
+    ),
+    "more than a few": (
+        "".join(f"  g{n}: {{run: 'cat o/a #{n}'}}\n" for n in range(9)),
+        "g5 does not wait for all that it reads, either, and others may not",
+    ),
+}
+WAITING = {
+    "required": "  g: {requires: [a], run: 'cat o/a'}\n",
+    "required by another": "  h: {requires: [a], run: 'cat o/a'}\n  g: {requires: [h], run: 'cat o/a'}\n",
+    "its own": "  g: {produces: [o/g, o/h], run: 'echo > o/g; echo > o/h', verify: 'cat o/g o/h'}\n",
+    "changed in place by itself": "  g: {modifies: [m], run: 'echo 3 > m'}\n",
+    "between who changes it": "  g: {requires: [m1], run: 'cat m'}\n",
+    "changed in place, as a source": "  g: {sources: [m], run: 'cat m'}\n",
+    "in a text": "  g: {run: 'echo \"see o/a and o/f/x\"'}\n",
+    "a word that is one of the shell's": "  g: {run: 'for i in 1; do echo; done'}\n",
+    "a word that need be no path": "  g: {run: 'echo all is done'}\n",
+    "changed in place by its bare name": "  g: {requires: [m1], run: 'cat ./m'}\n",
+    "a folder's name in another sense": "  g: {run: 'echo site'}\n",
+    "by a phase behind it": (
+        "pipelines:\n  p:\n    units: [u]\n    phases:\n      one: {outputs: {x: 'p/{unit}'}, run: 'echo > {output}'}\n"
+        "      two: {inputs: [], run: 'cat p/u'}\n"
+    ),
+}
+
+
+def plan_that_makes(artifacts: str) -> str:
+    """A few outputs of every sort, and these artifacts beside them."""
+    return (
+        "id: p\ngoal: g\nvars: {dir: o}\nartifacts:\n"
+        "  a: {produces: o/a, run: 'cat x > {output}', sources: [x]}\n"
+        "  b: {produces: o/b c, run: 'cat x > {output}', sources: [x]}\n"
+        "  s: {produces: o/s, run: 'cat x > {output}', sources: [x]}\n"
+        "  done: {produces: done, run: 'cat x > {output}', sources: [x]}\n"
+        "  site: {produces: site/, run: 'cat x > {output}x', sources: [x]}\n"
+        "  f: {produces: o/f/, run: 'cat x > {output}x', sources: [x]}\n"
+        "  m1: {produces: m, run: 'cat x > {output}', sources: [x]}\n"
+        "  m2: {requires: [m1], modifies: [m], run: 'echo 2 >> m'}\n"
+        f"{artifacts}"
+    )
+
+
+@pytest.mark.parametrize("case", NAMINGS)
+def test_whoever_names_in_a_command_what_the_plan_makes_without_waiting_for_it_is_told(
+    case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With all that it names, and by each run that makes some of it, also where nothing else is stale."""
+    artifacts, told = NAMINGS[case]
+    Path("headway.yaml").write_text(plan_that_makes(artifacts))
+    Path("x").write_text("1")
+    main(["run", "-j1"])
+    assert told in capsys.readouterr().err
+    main(["run"])
+    capsys.readouterr()
+    assert main(["run"]) == 0
+    assert capsys.readouterr().err == "", "nothing is made that anybody would have to wait for"
+    Path("x").write_text("2")
+    main(["run"])
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", WAITING)
+def test_whoever_waits_for_what_its_command_names_is_told_nothing(
+    case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Itself, by way of others or in its turn; nor is whoever means something else."""
+    Path("headway.yaml").write_text(plan_that_makes(WAITING[case]))
+    Path("x").write_text("1")
+    assert main(["run"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_all_that_one_reads_without_waiting_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first few of many by name."""
+    made = "".join(f"  a{n}: {{produces: o/{n}, run: 'echo > {{output}}'}}\n" for n in range(7))
+    Path("headway.yaml").write_text(f"id: p\ngoal: g\nartifacts:\n  g: {{sources: ['o/*'], run: 'cat o/*'}}\n{made}")
+    main(["run"])
+    assert capsys.readouterr().err.startswith(
+        "g reads o/0, o/1, o/2, o/3, o/4 and 2 more and does not wait for a0, a1, a2, a3, a4 and 2 more, which make "
+        "them: requires: [a0, a1, a2, a3, a4, …] would.\n"
+    )
+
+
 @pytest.mark.parametrize("source", ["out/sub/f", "out/", "out/sub/*", "out/**/*"])
 def test_whoever_read_a_folder_or_in_it_before_the_run_made_it_anew_is_stale(source: str) -> None:
     """By the path of a file in it, as a part of what it reads, or by a pattern."""

@@ -65,6 +65,12 @@ class LedgerContract(ABC):
         yield ledger
         ledger.close()
 
+    def test_nothing_can_be_staged(self, ledger: Ledger) -> None:
+        """A batch without events changes nothing."""
+        records = write(ledger, created())
+        assert write(ledger, known=records[-1].position) == []
+        assert list(ledger.history()) == records
+
     def test_where_nothing_was_written_there_is_no_ledger(self, ledger: Ledger) -> None:
         """Loading what does not exist gives nothing, and history is empty."""
         assert ledger.load() is None

@@ -493,7 +493,9 @@ def test_closing_and_resetting(shop: Workshop, run: Run) -> None:
     assert run("plans", "close").code == 3
     assert run("profile", "set", "--no-parallel").code == 3
     assert "plan closed (done with it)" in run("log").out
-    assert run("reset", "--all").out.startswith("Plan api reset: 2 artifacts to make.")
+    reset = run("reset", "--all").out
+    assert reset.startswith("Plan api reset: 2 artifacts to make.")
+    assert "Next: headway run" in reset
     assert run("plans", "show", "--json").json["execution"]["status"] == "draft"
 
 
@@ -646,10 +648,11 @@ def test_listing_plans_loads_no_more_than_it_needs(shop: Workshop) -> None:
 
 
 HEAVY = {
-    "asyncio", "dataclasses", "difflib", "gzip", "headway.core.check_pipelines", "headway.engine.archive",
-    "headway.engine.planners", "headway.engine.preview", "headway.files.plan_reader", "headway.projections.phases",
-    "jinja2", "json", "logging", "multiprocessing", "random", "rich", "shutil", "subprocess", "tempfile", "tomllib",
-    "yaml",
+    "asyncio", "dataclasses", "difflib", "gzip", "headway.core.check_pipelines", "headway.core.pipelines",
+    "headway.core.placeholders", "headway.engine.archive", "headway.engine.expansion", "headway.engine.growth",
+    "headway.engine.live", "headway.engine.planners", "headway.engine.preview", "headway.files.plan_reader",
+    "headway.projections.phases", "jinja2", "json", "logging", "multiprocessing", "random", "rich", "shutil",
+    "subprocess", "tempfile", "tomllib", "yaml",
 }  # fmt: skip
 MAKES = {"headway.engine.making", "headway.engine.run", "headway.engine.workers", "pathlib", "urllib"}
 

@@ -19,7 +19,7 @@ import pytest
 from headway.core.freshness import Reason
 from headway.engine.result import RunResult
 from headway.surfaces.cli import live
-from headway.surfaces.cli.lines import Heart
+from headway.surfaces.cli.lines import Heart, Lines
 from headway.surfaces.cli.screen import Screen
 from tests.terminal import Terminal
 
@@ -340,6 +340,56 @@ def test_cost_so_far_and_what_came_out_the_same_are_shown() -> None:
         rows = picture(shown)
     assert rows[0].endswith("1 of 2   0 s   $0.42")
     assert rows[-1] == "  kept early up to date; b with the same inputs"
+
+
+@pytest.mark.parametrize("count", [live.LISTED, live.LISTED + 1])
+def test_what_ended_together_is_shown_as_one_after_the_other(count: int) -> None:
+    """The same lines, or the newest of them, and the same figures; whoever has not ended is still shown."""
+    pictures = []
+    for together in (True, False):
+        shown, stream = view()
+        done = [(f"a{n}", STALE, n) for n in range(count - 2)]
+        with shown:
+            shown.begun(RunResult(plan_id="x"), {f"a{n}": STALE for n in range(count)}, 1)
+            for artifact_id, _, _ in done:
+                shown.started(artifact_id, STALE)
+            if together:
+                shown.made(done)
+            else:
+                for artifact_id, reason, ms in done:
+                    shown.finished(artifact_id, "made", reason, ms, "")
+            shown.started("late", STALE)
+            rows = picture(shown)
+        pictures.append((rows, stream.getvalue()))
+    assert pictures[0] == pictures[1]
+    assert f"{count - 2} of {count}" in pictures[0][0][0]
+    assert pictures[0][0][1].startswith("  late ")
+
+
+def test_lines_of_what_ended_together_are_written_at_once() -> None:
+    """The same lines in the same order, whoever is named at greater length than those that were announced."""
+    changed = Reason("source_changed", "x.txt", "1", "2")
+    done = [("a", STALE, 0), ("b", STALE, 0), ("b" * 12, changed, 1200), ("c" * 80, changed, 0), ("d", STALE, 0)]
+    said: list[list[str]] = []
+    for together in (True, False):
+        said.append([])
+        lines = Lines(Screen(), say=said[-1].append)
+        with lines:
+            lines.begun(RunResult(plan_id="x"), {"a": STALE, "b": STALE}, 1)
+            if together:
+                lines.made(done)
+            else:
+                for artifact_id, reason, ms in done:
+                    lines.finished(artifact_id, "made", reason, ms, "")
+    assert len(said[0]) == 1
+    assert said[0][0].split("\n") == said[1]
+    assert said[1][0] == "made     a      0 ms  never made"
+
+
+def test_several_lines_are_harmless_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """Between them is what ends a line, and nothing else that a terminal would heed."""
+    Screen().say("one\ntwo \x1b[2J\nthree")
+    assert capsys.readouterr().out == "one\ntwo \N{REPLACEMENT CHARACTER}[2J\nthree\n"
 
 
 def test_a_second_run_of_the_same_view_begins_anew() -> None:

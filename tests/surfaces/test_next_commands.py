@@ -112,6 +112,115 @@ def test_where_many_began_alike_is_one_line(tmp_path: Path, capsys: pytest.Captu
     assert began[0].startswith("  began with u00/say, u01/say, u02/say, u03/say, u04/say and 35 more: prompt")
 
 
+def many(tmp_path: Path, number: int, **keys: str) -> Workshop:
+    """A plan in which `total` requires so many artifacts; in the texts of their keys, N is the number of each."""
+    ids = [f"a{n:02}" for n in range(number)]
+    told = ", ".join(f"{key}: {text}" for key, text in keys.items())
+    each = "".join(f"  {a}: {{produces: {a}.txt, {told.replace('N', a[1:])}}}\n" for a in ids)
+    total = f"  total: {{produces: total.txt, requires: [{', '.join(ids)}], run: 'echo > {{output}}'}}\n"
+    return project(tmp_path, f"id: p\ngoal: g\nartifacts:\n{each}{total}")
+
+
+def test_where_many_began_with_other_digests_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A digest tells nobody anything: the line names what changed, and the document has all of them."""
+    shop = many(tmp_path, 40, run="'echo N > {output}'", env="[MOOD]")
+    monkeypatch.setenv("MOOD", "dry")
+    assert shop.run(capsys, "run").code == 0
+    monkeypatch.setenv("MOOD", "warm")
+    began = [line for line in shop.run(capsys, "why", "total").out.splitlines() if "began with" in line]
+    assert began == ["  began with a00, a01, a02, a03, a04 and 35 more: recipe changed (MOOD in env)"]
+    told = shop.run(capsys, "why", "total", "--json").json["root_causes"]
+    assert len({root["text"] for root in told}) == 40
+
+
+def test_of_many_that_began_in_other_ways_why_tells_ten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a receipt does; what is left is counted, with the command that shows it."""
+    shop = many(tmp_path, 13, run="'echo N > {output}'")
+    assert shop.run(capsys, "run").code == 0
+    many(tmp_path, 13, run="'echo new N > {output}'")
+    told = shop.run(capsys, "why", "total").out.splitlines()
+    assert sum("began with" in line for line in told) == 10
+    assert f"  and 3 more: headway why total --json --project {shop.root} shows all" in told
+    assert len(shop.run(capsys, "why", "total", "--json").json["root_causes"]) == 13
+
+
+@pytest.mark.parametrize(("run", "lines", "more"), [("exit 3", 1, 0), ("exit 1N", 10, 3)])
+def test_of_many_that_block_it_why_tells_few(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, lines: int, more: int
+) -> None:
+    """Those that failed alike share a line, others have ten between them, and the document has all."""
+    shop = many(tmp_path, 13, run=f"'{run}'")
+    shop.run(capsys, "run", "--keep-going")
+    told = shop.run(capsys, "why", "total").out
+    assert told.count("  blocked by ") == lines
+    assert (f"\n  and {more} more: headway why total --json --project {shop.root} shows all\n" in told) is bool(more)
+    found = shop.run(capsys, "status", "--json").json["artifacts"]
+    failed = [a for a in found if found[a]["error"]]
+    assert list(shop.run(capsys, "why", "total", "--json").json["blocked_by"]) == failed
+    assert len(failed) == lines + more or lines == 1 < len(failed)
+
+
+GATED = """\
+id: book
+goal: A book
+artifacts:
+  draft: {produces: draft.txt, run: "echo hi > {output}", gates: {editor: {by: [kim]}}}
+  final: {requires: [draft], produces: final.txt, run: "cat {inputs.draft} > {output}"}
+  print: {requires: [final], produces: print.txt, run: "cat {inputs.final} > {output}"}
+"""
+
+
+@pytest.mark.parametrize("behind", ["final", "print"])
+def test_why_of_something_behind_a_gate_leads_to_the_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], behind: str
+) -> None:
+    """However far behind it is, it says what it waits for, and the command is that of the gate."""
+    shop = project(tmp_path, GATED)
+    shop.run(capsys, "run")
+    told, command = shop.run(capsys, "why", behind).out, last(shop.run(capsys, "why", "draft").out)
+    assert command == f"  Next: headway gate draft editor approve --by kim --project {shop.root}"
+    assert "\n  waits for draft: made; waits for gate editor (review; of kim)\n" in told
+    assert last(told) == command
+    waits = shop.run(capsys, "why", behind, "--json").json["waits_for"]["draft"]
+    assert waits["command"] == command.removeprefix("  Next: ")
+    assert shop.run(capsys, *shlex.split(waits["command"])[1:]).code == 0
+    assert last(shop.run(capsys, "why", behind).out) == f"  Next: headway run {behind} --project {shop.root}"
+
+
+def test_why_of_something_made_before_leads_to_the_gate_where_it_began(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told once where it began, and then what to type."""
+    shop = project(tmp_path, GATED)
+    for words in (["run"], ["gate", "draft", "editor", "approve", "--by", "kim"], ["run"]):
+        shop.run(capsys, *words)
+    shop.file.write_text(GATED.replace("echo hi", "echo ho"))
+    shop.run(capsys, "run")
+    told = shop.run(capsys, "why", "print").out
+    assert "\n  began with draft: made; waits for gate editor (review; of kim)\n" in told
+    assert "waits for draft" not in told
+    assert last(told) == f"  Next: headway gate draft editor approve --by kim --project {shop.root}"
+
+
+def test_why_of_something_behind_hands_leads_to_the_first_that_can_be_claimed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be claimed yet is not offered; what a run has to make first is left to the run."""
+    shop = project(
+        tmp_path,
+        "id: p\ngoal: g\nartifacts:\n  a: {produces: a.txt, run: 'echo > {output}'}\n"
+        "  b: {produces: b.txt, requires: [a]}\n  c: {produces: c.txt, requires: [b]}\n"
+        "  d: {produces: d.txt, requires: [c], run: 'echo > {output}'}\n",
+    )
+    assert last(shop.run(capsys, "why", "d").out) == f"  Next: headway run d --project {shop.root}"
+    shop.run(capsys, "run")
+    told = shop.run(capsys, "why", "d").out
+    assert "\n  waits for b: never made\n" in told
+    assert last(told) == f"  Next: headway claim b --project {shop.root}"
+
+
 def test_why_of_something_that_asked_to_wait_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also when something else failed, so that the run did not just pause."""
     asks = 'artifacts:\n  model: {run: "echo quota is used up >&2; exit 75"}\n'
@@ -318,6 +427,72 @@ def test_a_variable_that_is_set_is_said_to_stay(tmp_path: Path, capsys: pytest.C
     assert (done.code, done.err) == (0, "Set who=bob. It stays so until the next --set or a change of the file.\n")
     assert shop.run(capsys, "run").out.startswith("Nothing to do")
     assert (shop.root / "feed.txt").read_text(encoding="utf-8") == "bob\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("who", "who=VALUE"), ("wo", "who=VALUE"), ("bar", "NAME=VALUE")], ids=["it", "nearly", "none"]
+)
+def test_a_variable_without_a_value_is_told_by_one_that_the_plan_has(
+    given: str, meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What to type is about this plan, as its file has it, before and after it was taken in."""
+    shop = project(tmp_path, "id: p\ngoal: g\nvars: {who: ann, n: 1}\nartifacts: {a: {run: 'echo {vars.who}'}}\n")
+    for _ in range(2):
+        done = shop.run(capsys, "run", "--set", given)
+        assert (done.code, done.err.splitlines()) == (
+            2,
+            [
+                f"headway: --set takes NAME=VALUE, not {given}",
+                "  the plan's variables: who, n",
+                f"  next: headway run --project {shop.root} --set {meant}",
+            ],
+        )
+        shop.run(capsys, "run")
+    shop.file.write_text("id: p\ngoal: g\nartifacts: {a: {run: 'echo'}}\n")
+    assert "variables: none: vars: {NAME: VALUE} in the plan gives" in shop.run(capsys, "run", "--set", given).err
+
+
+def test_too_many_units_lead_to_the_maximum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """To make the outline anew brings the same again; what else is wrong with it leads there, as before."""
+    plan = (
+        "id: p\ngoal: g\nartifacts:\n  o: {produces: o.json, sources: [s.json], run: 'cat s.json > {output}'}\n"
+        "pipelines:\n  scene: {units: {from: o, items: 'u[*]', max: 1}, phases: {w: {run: echo}}}\n"
+    )
+    shop = project(tmp_path, plan)
+    (shop.root / "s.json").write_text('{"u": ["a", "b"]}')
+    shop.run(capsys, "run")
+    said = shop.run(capsys, "why", "scene:*")
+    assert last(said.out) == (
+        f"  Next: raise units.max of pipeline scene in headway.yaml, then headway run --project {shop.root}; "
+        f"or have o name fewer: headway run --rerun-from o --project {shop.root}"
+    )
+    assert shop.run(capsys, "why", "scene:*", "--json").json["most_units"] == {
+        "pipeline": "scene",
+        "max": 1,
+        "file": "headway.yaml",
+    }
+    (shop.root / "s.json").write_text("{}")
+    shop.run(capsys, "run")
+    said = shop.run(capsys, "why", "scene:*")
+    assert last(said.out).endswith(f"or make them anew. Next: headway run --rerun-from o --project {shop.root}")
+    (shop.root / "s.json").write_text('{"u": ["a", "b"]}')
+    shop.file.write_text(plan.replace("max: 1", "max: 2"))
+    assert shop.run(capsys, "run").code == 0
+
+
+def test_phases_of_a_phase_lead_to_those_of_its_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever names an artifact, as elsewhere, means its unit."""
+    shop = project(tmp_path, SEQUENCE)
+    shop.run(capsys, "run")
+    for given in ("a/check", "A"):
+        said = shop.run(capsys, "phases", given)
+        assert said.err.splitlines() == [
+            f"headway: Plan essays has no unit {given}",
+            "  did you mean: a",
+            f"  next: headway phases --project {shop.root} a",
+        ]
+    said = shop.run(capsys, "phases", "nothing-like-it")
+    assert last(said.err).strip() == f"next: headway status --project {shop.root} shows units and phases"
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,10 @@ HEADWAY = str(Path(sys.executable).with_name("headway"))
         ({"moved": {"a": "x.txt"}, "made": ["a"]}, "1 made in 0 ms. Next: headway run"),
         ({"made": ["a"], "beyond": ["b"]}, "1 made, 1 left by --limit in 0 ms. Next: headway run"),
         ({"waiting": {"a": "headway claim a"}}, "1 waiting in 0 ms. Next: headway claim a"),
+        (
+            {"made": ["a", "b"], "waiting": {"b": "gate review", "c": "waits for b"}},
+            "1 made, 1 made and waiting, 1 waiting in 0 ms. Next: headway status",
+        ),
         ({"waiting": {"b": "claimed by eve", "a": "headway claim a"}}, "2 waiting in 0 ms. Next: headway claim a"),
         ({"waiting": {"a": "claimed by eve"}}, "1 waiting in 0 ms. Next: headway complete a --by eve"),
         ({"waiting": {"a": "the profile leaves no place beside b (eve)"}}, "1 waiting in 0 ms. Next: headway status"),

@@ -10,16 +10,18 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from headway.core import paths, placeholders
+from headway.core import paths
 from headway.core.graph import ArtifactGraph, is_in_order
 from headway.core.ids import artifact_id_problem, name_elsewhere, plan_id_problem
 from headway.core.nearest import Nearest
-from headway.core.pipelines import named_phase
 from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec, Retry, Value
+
+if TYPE_CHECKING:
+    from headway.core.placeholders import Offer  # what reads commands is loaded for plans that have some
 
 CYCLE_SHOWN = 12
 
@@ -105,15 +107,19 @@ def check_plan(plan: PlanSpec, *, in_order: bool | None = None) -> list[Problem]
         for spec in reversed(artifacts):
             specs[spec.id] = spec
     found = list(_check_head(plan))
+    unknown: Collection[str] = ()
     if len(specs) < len(artifacts) or not paths.are_plain(specs):
         found += _check_ids(artifacts)
     if not (is_in_order(artifacts) if in_order is None else in_order):
-        found += _check_requirements(plan, specs)
+        missing = list(_check_requirements(plan, specs))
+        unknown = {problem.value for problem in missing if problem.code == "plan.missing"}
+        found += missing
         found += _check_cycles(specs)
     if not _have_plain_paths(artifacts):
         found += _check_paths(artifacts)
         found += _check_producers(specs.values())
-    found += _check_artifacts(artifacts, plan.settings.vars)
+        found += _check_turns(specs) if not any(problem.code == "plan.cycle" for problem in found) else ()
+    found += _check_artifacts(artifacts, plan.settings.vars, unknown)
     if plan.settings.pipelines:
         found += _check_pipelines(plan, specs)
     return found
@@ -123,18 +129,17 @@ def _have_plain_paths(artifacts: Collection[ArtifactSpec]) -> bool:
     """Whether what they read and write is spelled as usual, and every path is written by one of them alone."""
     produced = [path for spec in artifacts for path in spec.produces]
     sources = [path for spec in artifacts for path in spec.sources]
-    if any(spec.modifies for spec in artifacts) or not (
-        paths.are_plain(produced) and paths.are_plain(sources, signs=b"*?[]")
+    if [spec for spec in artifacts if spec.modifies] or not (
+        paths.are_plain(produced) and paths.are_plain({*sources}, signs=b"*?[]")
     ):
         return False
     outputs = set(produced)
-    folders = {path.rpartition("/")[0] for path in produced}
-    return len(outputs) == len(produced) and all(map(outputs.isdisjoint, map(_with_parents, folders)))
+    return len(outputs) == len(produced) and all(map(outputs.isdisjoint, map(_with_parents, paths.folders(produced))))
 
 
 def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
     """The pipelines themselves, and one unit of each as if it were expanded."""
-    from headway.core.check_pipelines import check_pipeline, place, samples  # most plans have none
+    from headway.core.check_pipelines import check_pipeline, follows, place, samples  # most plans have none
 
     names: set[str] = set()
     artifacts = {a for a, spec in specs.items() if not spec.pipeline}
@@ -144,16 +149,16 @@ def _check_pipelines(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Itera
         names.add(pipeline.name)
         problems = list(check_pipeline(pipeline, artifacts, plan.settings.pipelines))
         yield from problems
-        if any(problem.code not in ("plan.placeholder", "plan.producers") for problem in problems):
-            continue
-        sample = list(samples(pipeline))
+        sample = list(samples(pipeline, problems))
         own = [*_check_paths(sample), *_check_producers(sample), *_check_artifacts(sample, plan.settings.vars)]
         by_id = {spec.id: spec for spec in sample}
         for problem in own:
             spec = by_id[problem.artifact]
             message = problem.message.replace(f"artifact {spec.id}", f"pipeline {pipeline.name}, phase {spec.phase}")
             where = place(pipeline, pipeline.phase(spec.phase))
-            yield msgspec.structs.replace(problem, message=message, artifact=where)
+            located = msgspec.structs.replace(problem, message=message, artifact=where)
+            if not follows(located, problems, pipeline):
+                yield located
 
 
 def _check_head(plan: PlanSpec) -> Iterator[Problem]:
@@ -203,42 +208,74 @@ def _is_of_a_pipeline(required: str, pipelines: Iterable[Pipeline]) -> bool:
     """Whether it is a phase of a unit, or of all units, that is there or may yet come."""
     unit, _, phase = required.rpartition("/")
     for pipeline in pipelines:
-        known = unit == f"{pipeline.name}:*" or not pipeline.units.names or unit in pipeline.units.names
-        if known and pipeline.phase(phase) is not None:
+        if pipeline.phase(phase) is None:
+            continue
+        names = pipeline.units.names
+        if unit == f"{pipeline.name}:*" or (unit in names if names else _may_come(unit)):
             return True
     return False
 
 
+def _may_come(unit: str) -> bool:
+    """Whether files, or an artifact, could ever name such a unit: `posts:*` and "" are none."""
+    from headway.core.pipelines import unit_problem  # most plans have no pipelines
+
+    return not unit_problem(unit)
+
+
+def _hint_at_phase(required: str, pipelines: Iterable[Pipeline]) -> str:
+    """How a phase of all units is required, where one is named that one pipeline alone has: `html`, `x:*/html`."""
+    unit, _, phase = required.rpartition("/")
+    having = [pipeline.name for pipeline in pipelines if pipeline.phase(phase)] if not unit or "*" in unit else []
+    return f"did you mean {having[0]}:*/{phase}?" if len(having) == 1 else ""
+
+
 def _check_requirements(plan: PlanSpec, specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
     nearest, pipelines = Nearest(specs), plan.settings.pipelines
+    everyone = Nearest(f"{pipeline.name}:*/{phase.id}" for pipeline in pipelines for phase in pipeline.phases)
     for spec in plan.artifacts:
         for required in spec.requires:
             if required == spec.id:
                 message, code, hint = "requires itself", "plan.self", "remove it from requires"
             elif required not in specs and not (_is_of_a_pipeline(required, pipelines) or name_elsewhere(required)):
                 message, code = f"requires {required}, which is not in the plan", "plan.missing"
-                hint = nearest.hint(required)
+                starred = everyone.hint(required) if "*" in required else ""
+                hint = starred or nearest.hint(required) or _hint_at_phase(required, pipelines)
             else:
                 continue
             yield _problem(code, spec, f"artifact {spec.id} {message}", "requires", required, hint)
 
 
 def _check_cycles(specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
-    others = {name: spec if name not in spec.requires else _without_itself(spec) for name, spec in specs.items()}
-    for cycle in ArtifactGraph.over(others).cycles():
-        yield Problem(
-            code="plan.cycle",
-            message=f"artifacts require each other in a cycle: {_draw(cycle)}",
-            artifact=cycle[0],
-            key="requires",
-            value=cycle[-1],
-            hint="remove one of these requirements, or merge the artifacts",
-        )
+    for cycle in ArtifactGraph.over(_without_themselves(specs)).cycles():
+        message = f"artifacts require each other in a cycle: {_draw(cycle)}"
+        yield _cycle(cycle, message, "remove one of these requirements, or merge the artifacts")
 
 
-def _without_itself(spec: ArtifactSpec) -> ArtifactSpec:
-    """The spec without a requirement of itself, which is a problem of its own."""
-    return msgspec.structs.replace(spec, requires=tuple(r for r in spec.requires if r != spec.id))
+def _check_turns(specs: Mapping[str, ArtifactSpec]) -> Iterator[Problem]:
+    """Who changes a file in place comes after who produces it, so that one must not wait for it."""
+    makers = {path: name for name, spec in specs.items() for path in spec.produces}
+    turns: dict[str, ArtifactSpec] = {}
+    for name, spec in specs.items():
+        if before := [makers[path] for path in spec.modifies if makers.get(path, name) != name]:
+            turns[name] = msgspec.structs.replace(spec, requires=(*spec.requires, *before))
+    for cycle in ArtifactGraph.over(_without_themselves({**specs, **turns})).cycles() if turns else ():
+        message = f"artifacts wait for each other: {_draw(cycle)} (who modifies a file comes after who produces it)"
+        yield _cycle(cycle, message, "remove one of these requirements, or let all of them modify the file")
+
+
+def _cycle(cycle: list[str], message: str, hint: str) -> Problem:
+    return Problem(code="plan.cycle", message=message, artifact=cycle[0], key="requires", value=cycle[-1], hint=hint)
+
+
+def _without_themselves(specs: Mapping[str, ArtifactSpec]) -> dict[str, ArtifactSpec]:
+    """The specs without requirements of themselves, which are problems of their own."""
+    return {
+        name: spec
+        if name not in spec.requires
+        else msgspec.structs.replace(spec, requires=tuple(r for r in spec.requires if r != name))
+        for name, spec in specs.items()
+    }
 
 
 def _draw(cycle: list[str]) -> str:
@@ -337,13 +374,19 @@ def _two_producers(later: _Output, first: _Output) -> Problem:
     return _problem("plan.producers", spec, message, "produces", path, hint)
 
 
-def _check_artifacts(artifacts: Iterable[ArtifactSpec], variables: Mapping[str, Any]) -> Iterator[Problem]:
-    """What can be judged about each artifact by itself. Most say nothing that could be wrong by itself."""
+def _check_artifacts(
+    artifacts: Collection[ArtifactSpec], variables: Mapping[str, Any], unknown: Collection[str] = ()
+) -> Iterator[Problem]:
+    """What can be judged about each artifact by itself. Most say nothing that could be wrong by itself.
+
+    `unknown`: what is required and cannot be, which is told already and suggested to nobody.
+    """
+    odd = {make for make in {spec.make for spec in artifacts} if not _names_function(make)}
     for spec in [
         spec
         for spec in artifacts
         if spec.run
-        or not _names_function(spec.make)
+        or spec.make in odd
         or spec.args
         or spec.env
         or spec.verify
@@ -356,34 +399,42 @@ def _check_artifacts(artifacts: Iterable[ArtifactSpec], variables: Mapping[str, 
             yield from _check_numbers({"complexity": spec.complexity, "timeout": spec.timeout}, spec.retry, spec.id)
         if spec.env:
             yield from _check_env(spec.env, spec.id)
-        if spec.run or spec.args or not _names_function(spec.make):
+        if spec.run or spec.args or spec.make in odd:
             yield from _check_recipe(spec)
         if spec.run or spec.verify or spec.gates:
-            yield from _check_commands(spec, variables)
+            yield from _check_commands(spec, variables, unknown)
 
 
-def _check_commands(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_commands(spec: ArtifactSpec, variables: Mapping[str, Any], unknown: Collection[str]) -> Iterator[Problem]:
+    from headway.core.placeholders import faults
+
     offer = _offer(spec, variables)
+    if unknown:
+        offer = offer._replace(unknown=unknown)
     for key, command in (("run", spec.run), ("verify", spec.verify)):
-        for fault in placeholders.faults(command, offer):
+        for fault in faults(command, offer):
             message = f"artifact {spec.id}: in {key}, {fault.message}"
             yield _problem("plan.placeholder", spec, message, key, fault.text, fault.hint)
     if spec.gates:
         yield from _check_gates(spec, offer)
 
 
-def _offer(spec: ArtifactSpec, variables: Mapping[str, Any]) -> placeholders.Offer:
+def _offer(spec: ArtifactSpec, variables: Mapping[str, Any]) -> Offer:
+    from headway.core.placeholders import Offer
+
     if not spec.phase and not spec.templates:
-        return placeholders.Offer(len(spec.produces), _inputs(spec), variables)
+        return Offer(len(spec.produces), _inputs(spec), variables)
+    from headway.core.pipelines import named_phase
+
     own = {"unit": spec.unit, "file": spec.file, "state": spec.reads or spec.modifies, "prompt": spec.templates}
     inputs = [*_inputs(spec), *(named_phase(r.rpartition("/")[2]) for r in spec.requires)]
     has = [name for name, value in own.items() if value]
-    return placeholders.Offer(
-        len(spec.outputs or spec.produces), inputs, variables, spec.outputs, has, phase=bool(spec.phase)
-    )
+    return Offer(len(spec.outputs or spec.produces), inputs, variables, spec.outputs, has, phase=bool(spec.phase))
 
 
-def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Problem]:
+def _check_gates(spec: ArtifactSpec, offer: Offer) -> Iterator[Problem]:
+    from headway.core.placeholders import faults
+
     for gate in spec.gates:
         where = f"artifact {spec.id}: gate {gate.name!r}"
         if not gate.name or gate.name != gate.name.strip() or not gate.name.isprintable():
@@ -399,7 +450,7 @@ def _check_gates(spec: ArtifactSpec, offer: placeholders.Offer) -> Iterator[Prob
         if gate.kind == "council" and not gate.by and gate.quorum is None:
             hint = "say who sits in it (by: [a, b, c]) or how many must approve (quorum: 2)"
             yield _problem("plan.gate", spec, f"{where} is a council of nobody", "gates", gate.name, hint)
-        for fault in placeholders.faults(gate.run, offer):
+        for fault in faults(gate.run, offer):
             yield _problem("plan.placeholder", spec, f"{where}: {fault.message}", "gates", fault.text, fault.hint)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+import msgspec
+
 from headway.core import conditions, items, placeholders
 from headway.core.check import RANGES, Problem
 from headway.core.ids import name_elsewhere
@@ -16,15 +18,32 @@ from headway.core.plan import ArtifactSpec, Phase, Pipeline
 SAMPLE = Unit("unit", "unit.txt")
 """Stands for any unit where a phase is looked at without one."""
 
+UNCLEAR = ("phases", "repeat")
+"""Keys whose problems leave open what a phase reads."""
+
 
 def place(pipeline: Pipeline, phase: Phase | None = None) -> str:
     """How a problem names where it is."""
     return f"{pipeline.name}:{phase.id}" if phase is not None else f"{pipeline.name}:"
 
 
-def samples(pipeline: Pipeline) -> Iterator[ArtifactSpec]:
-    """The artifacts of one unit, each named after its phase."""
+def samples(pipeline: Pipeline, problems: Collection[Problem] = ()) -> Iterator[ArtifactSpec]:
+    """The artifacts of one unit, each named after its phase. Loops that have problems are gone round by nobody."""
+    if any(problem.key == "repeat" for problem in problems):
+        phases = tuple(msgspec.structs.replace(phase, repeat=()) for phase in pipeline.phases)
+        pipeline = msgspec.structs.replace(pipeline, phases=phases)
     yield from (spec for spec in expand(pipeline, [SAMPLE]) if not spec.gathers)
+
+
+def follows(problem: Problem, problems: Collection[Problem], pipeline: Pipeline) -> bool:
+    """Whether a problem of a phase is there only because of those of its pipeline: who mends them mends it."""
+    if problem.code == "plan.placeholder" and problem.value.startswith("{inputs"):
+        named = problem.value[len("{inputs.") : -1].rstrip("]")
+        missing = ((p.artifact, p.value) for p in problems if p.key == "inputs")
+        return (problem.artifact, named) in missing or any(p.key in UNCLEAR for p in problems)
+    if problem.code == "plan.path":
+        return problem.value == pipeline.state and any(p.key == "state" for p in problems)
+    return problem.code == "plan.producers" and any(p.key == "phases" for p in problems)
 
 
 def check_pipeline(
@@ -123,7 +142,7 @@ def _check_phase(pipeline: Pipeline, phase: Phase, before: Collection[str]) -> I
     for name in phase.inputs or ():
         if name not in reachable:
             message = f"{where} reads {name}, which is no phase before it"
-            yield _problem("plan.missing", pipeline, phase, message, "inputs", Nearest(reachable).hint(name))
+            yield _problem("plan.missing", pipeline, phase, message, "inputs", Nearest(reachable).hint(name), name)
     for path in (*phase.templates.values(), *pipeline.templates.values()):
         yield from _check_template(pipeline, phase, path, where, "templates")
     yield from _check_outputs(pipeline, phase, where)
@@ -165,12 +184,12 @@ def _check_requires(
             yield _problem("plan.cycle", pipeline, phase, f"{where} requires all units of its own pipeline", "requires")
         elif wildcard(name) is not None and name not in everyone:
             message = f"{where} requires {name}, which is no phase of a pipeline"
-            yield _problem("plan.missing", pipeline, phase, message, "requires", Nearest(everyone).hint(name))
+            yield _problem("plan.missing", pipeline, phase, message, "requires", Nearest(everyone).hint(name), name)
         elif name not in artifacts and name not in everyone and name_elsewhere(name) is None:
             message = f"{where} requires {name}, which is no artifact of the plan"
             hint = "a phase reads the phases before it; inputs: [a, b] names some of them"
             hint = hint if pipeline.phase(name) else Nearest(artifacts).hint(name)
-            yield _problem("plan.missing", pipeline, phase, message, "requires", hint)
+            yield _problem("plan.missing", pipeline, phase, message, "requires", hint, name)
 
 
 def _check_loop(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Problem]:
@@ -202,5 +221,7 @@ def _check_loop(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Proble
         yield _problem("plan.loop", pipeline, phase, message, "until", Nearest(phase.outputs).hint(strangers[0]))
 
 
-def _problem(code: str, pipeline: Pipeline, phase: Phase | None, message: str, key: str, hint: str = "") -> Problem:
-    return Problem(code=code, message=message, artifact=place(pipeline, phase), key=key, hint=hint)
+def _problem(
+    code: str, pipeline: Pipeline, phase: Phase | None, message: str, key: str, hint: str = "", value: str = ""
+) -> Problem:
+    return Problem(code=code, message=message, artifact=place(pipeline, phase), key=key, value=value, hint=hint)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Container, Iterable
-from functools import cache, lru_cache
-from itertools import islice
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from functools import cache
+from itertools import count, islice, repeat
 from typing import Any, get_args
 
 import msgspec
 
 from headway.core.events import EVENTS, FORMAT, Event, First, Genesis, Record, Snapshot, Unknown
-from headway.core.state import State
+from headway.core.state import Position, State
 from headway.errors import FormatTooNew
 
 LINE_VERSION = 1
@@ -25,6 +25,7 @@ START = "0" * HASH_LENGTH
 """`prev` of the very first event."""
 
 _VERSION = b'{"v":%d,"seq":' % LINE_VERSION
+_OPTIONAL = '"opt":true,'
 _SEAL = b',"hash":"'
 SEAL_LENGTH = len(_SEAL) + HASH_LENGTH + len(b'"}')
 """The last bytes of a line: the hash and what frames it."""
@@ -83,34 +84,49 @@ def know(events: Iterable[type[Event]]) -> None:
             _formats[event.type] = event.known
 
 
+def chain(events: Sequence[Event], after: Position, ts: str, by: str) -> tuple[list[Record], bytes]:
+    """Events as the records behind the one at a place, and their lines, each with its line feed, as one text."""
+    if len({*map(type, events)}) == 1 and not isinstance(events[0], Unknown):
+        parts = zip(repeat(_head(events[0], ts, by)), [*map(_encode, events)], strict=False)
+    else:
+        parts = zip([_head(event, ts, by) for event in events], map(_data, events), strict=True)
+    lines, links, (seq, prev) = list[bytes](), [after.hash], after
+    for number, (head, data) in enumerate(parts, seq + 1):
+        body = b'%s%d%s%s,"prev":"%s"' % (_VERSION, number, head, data, prev.encode())
+        prev = _sha256(body).hexdigest()[:HASH_LENGTH]
+        lines.append(b'%s,"hash":"%s"}\n' % (body, prev.encode()))
+        links.append(prev)
+    numbered = zip(count(seq + 1), events, links, links[1:], strict=False)
+    return [Record(number, ts, by, event, prev, hash_) for number, event, prev, hash_ in numbered], b"".join(lines)
+
+
 def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
     """The event's line, without the line feed, and its hash."""
-    if event.opt:
-        name = event.name if isinstance(event, Unknown) else event.type
-        data, mark = bytes(event.data) if isinstance(event, Unknown) else _encode(event), '"opt":true,'
-    else:
-        name, data, mark = event.type, _encode(event), ""
-    body = b'%s%d%s%s,"prev":"%s"' % (_VERSION, seq, _head(name, ts, by, mark), data, prev.encode())
-    digest = _sha256(body).hexdigest()[:HASH_LENGTH]
-    return b'%s,"hash":"%s"}' % (body, digest.encode()), digest
+    (record,), line = chain([event], Position(seq - 1, prev), ts, by)
+    return line[:-1], record.hash
 
 
-def encode_snapshot(event: Snapshot, seq: int, ts: str, by: str, prev: str) -> tuple[list[bytes | memoryview], str]:
+def chain_snapshot(event: Snapshot, after: Position, ts: str, by: str) -> tuple[list[Record], list[bytes | memoryview]]:
     """The same for a snapshot, with its line in pieces: the state is the largest thing there is, and is not copied."""
-    head = b"%s%d%s%s" % (_VERSION, seq, _head(event.type, ts, by), _STATE)
+    seq, prev = after.seq + 1, after.hash
+    head = b"%s%d%s%s" % (_VERSION, seq, _head(event, ts, by), _STATE)
     rest = b',"digest":%s},"prev":"%s"' % (_encode(event.digest), prev.encode())
     state, running = memoryview(event.state), Running()
     for piece in (head, state, rest):
         running.add(piece)
     digest = running.digest()
-    return [head, state, b'%s,"hash":"%s"}' % (rest, digest.encode())], digest
+    return [Record(seq, ts, by, event, prev, digest)], [head, state, b'%s,"hash":"%s"}\n' % (rest, digest.encode())]
 
 
-@lru_cache(maxsize=8)
-def _head(name: str, ts: str, by: str, mark: str = "") -> bytes:
+def _data(event: Event) -> bytes:
+    return bytes(event.data) if isinstance(event, Unknown) else _encode(event)
+
+
+def _head(event: Event, ts: str, by: str) -> bytes:
     """A line from behind its number up to its data: the same for what is recorded together."""
+    name = event.name if isinstance(event, Unknown) else event.type
     author = f'"{by}"' if by.isidentifier() and by.isascii() else _encode(by).decode()
-    return f',"ts":"{ts}","type":"{name}","by":{author},{mark}"data":'.encode()
+    return f',"ts":"{ts}","type":"{name}","by":{author},{_OPTIONAL if event.opt else ""}"data":'.encode()
 
 
 def seal(line: bytes) -> str | None:

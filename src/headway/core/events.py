@@ -106,7 +106,9 @@ class UnitExpanded(Event):
     """Artifacts of a pipeline's units came, changed or went; each that is there now and was not so stands here in full.
 
     `cause` is the digest of what it follows from, `units` all that there are then. Without units, a loop of one unit
-    went on.
+    went on. `reordered`: what lists them, and has them in the order that they had before.
+    `shared`: files that units change in place where some are left that were there before: what those did that are gone
+    is not to be found there.
     """
 
     type = "unit_expanded"
@@ -116,6 +118,8 @@ class UnitExpanded(Event):
     artifacts: tuple[ArtifactSpec, ...] = ()
     removed: tuple[str, ...] = ()
     reason: str = ""
+    reordered: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 class RecipeChanged(Event):
@@ -210,7 +214,7 @@ class RunStarted(Event):
         return self.stale | {artifact_id: code for code, ids in self.because.items() for artifact_id in ids}
 
 
-class Start(Value):
+class Start(Value, kw_only=False):
     """One artifact that somebody began to make."""
 
     id: str
@@ -227,7 +231,7 @@ class ArtifactStarted(Event):
     run: str = ""
 
 
-class Came(Event):
+class Came(Event, kw_only=False):
     """What is said of an artifact whose bytes are there, whether it is complete or waits for its gates."""
 
     id: str
@@ -406,13 +410,18 @@ class RunCompleted(Event):
 
 
 class RunFailed(Event):
-    """A run did what it could; some artifacts failed or are blocked."""
+    """A run did what it could; some artifacts failed or are blocked. `artifact`: where it had to stop as well, with
+    what a pause says of that.
+    """
 
     type = "run_failed"
     run: str
     failed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    code: str = ""
+    until: str = ""
+    artifact: str = ""
 
 
 class Snapshot(Event):

@@ -7,14 +7,13 @@ values share an encoding and no two runs encode one value differently.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 
-from headway.core.placeholders import find
 from headway.core.plan import ArtifactSpec, Settings
 from headway.core.state import Completion, Fingerprint, Output
 
@@ -39,7 +38,10 @@ T = TypeVar("T")
 _Size = Callable[[str], int]
 """Counts the bytes of a text; `len`, where these are its letters."""
 _spec_values = attrgetter(*SPEC_FIELDS)
-_in_order = msgspec.json.Encoder(order="deterministic").encode
+_encoder = msgspec.json.Encoder(order="deterministic")
+_in_order, _lines_in_order = _encoder.encode, _encoder.encode_lines
+_said = attrgetter(*[field for field in SPEC_FIELDS if field not in ("produces", "requires")], "phase", "gathers")
+"""What an artifact may say besides where it goes and what it needs."""
 
 
 RUN_AS = "__headway__"
@@ -134,12 +136,20 @@ def _digest(tell: Callable[[T, _Size], str], of: T, rest: bytes = b"") -> str:
     return sha256(data + rest).hexdigest()[:LENGTH]
 
 
+def _digests(texts: Sequence[str]) -> list[str]:
+    """The digests of what was told by its letters; none at all, if these are not ASCII."""
+    return [sha256(text.encode()).hexdigest()[:LENGTH] for text in texts] if "".join(texts).isascii() else []
+
+
 def _in_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _texts(values: Iterable[str], size: _Size) -> str:
-    return f"[{''.join([f's{size(value)}:{value}' for value in values])}]"
+    found = "["
+    for value in values:
+        found += f"s{size(value)}:{value}"
+    return found + "]"
 
 
 def _pairs(values: Mapping[str, str], size: _Size) -> str:
@@ -157,21 +167,21 @@ def spec_digest(spec: ArtifactSpec) -> str:
     return _digest(_asked, spec)
 
 
-def spec_digests(specs: Iterable[ArtifactSpec]) -> list[str]:
+def spec_digests(specs: Sequence[ArtifactSpec]) -> list[str]:
     """The same of many."""
-    texts = [(spec, _asked(spec, len)) for spec in specs]
-    return [sha256(text.encode()).hexdigest()[:LENGTH] if text.isascii() else spec_digest(spec) for spec, text in texts]
+    if any(map(any, map(_said, specs))):
+        texts = [_asked(spec, len) for spec in specs]
+    else:  # none says more than where it goes and what it needs, as in plans that programs write
+        texts = [f"s0:s0:s0:[]{_texts(spec.produces, len)}[]{_texts(spec.requires, len)}s0:" for spec in specs]
+    return _digests(texts) or [spec_digest(spec) for spec in specs]
 
 
 def _asked(spec: ArtifactSpec, size: _Size) -> str:
     said, contract, told, acceptance, produces, modifies, requires, verify = _spec_values(spec)
-    if not (said or contract or told or acceptance or modifies or verify):  # as in plans that programs write
-        text = f"s0:s0:s0:[]{_texts(produces, size)}[]{_texts(requires, size)}s0:"
-    else:
-        text = (
-            f"s{size(said)}:{said}s{size(contract)}:{contract}s{size(told)}:{told}{_texts(acceptance, size)}"
-            f"{_texts(produces, size)}{_texts(modifies, size)}{_texts(requires, size)}s{size(verify)}:{verify}"
-        )
+    text = (
+        f"s{size(said)}:{said}s{size(contract)}:{contract}s{size(told)}:{told}{_texts(acceptance, size)}"
+        f"{_texts(produces, size)}{_texts(modifies, size)}{_texts(requires, size)}s{size(verify)}:{verify}"
+    )
     if spec.phase or spec.gathers:
         text += f"phase{_texts((*spec.reads, '', *spec.optional), size)}"
     return text
@@ -213,12 +223,12 @@ def recipe_digest(
     return _digest(_how, (spec, how, named), encode((values, env)) if values or env else b"")
 
 
-def plain_function_digest(code: str, artifact_id: str) -> str:
-    """As `recipe_digest`, of a function that is given nothing but its artifact, as most are."""
-    text = f"recipe{VERSION}:function[s{len(code)}:{code}s{len(artifact_id)}:{artifact_id}]"
-    if text.isascii():
-        return sha256(text.encode()).hexdigest()[:LENGTH]
-    return _digest(_how, (ArtifactSpec(id=artifact_id), "function", (code, artifact_id)))
+def plain_function_digests(codes: Sequence[str], ids: Sequence[str]) -> list[str]:
+    """As `recipe_digest`, of functions that are given nothing but their artifacts, as most are; by their code."""
+    told = {code: f"recipe{VERSION}:function[s{len(code)}:{code}" for code in set(codes)}
+    found = _digests([f"{told[code]}s{len(name)}:{name}]" for code, name in zip(codes, ids, strict=True)])
+    pairs = zip(codes, ids, strict=True)
+    return found or [_digest(_how, (ArtifactSpec(id=pair[1]), "function", pair)) for pair in pairs]
 
 
 def _how(recipe: tuple[ArtifactSpec, str, tuple[str, ...]], size: _Size) -> str:
@@ -232,7 +242,11 @@ def _how(recipe: tuple[ArtifactSpec, str, tuple[str, ...]], size: _Size) -> str:
 def command_values(spec: ArtifactSpec, settings: Settings) -> dict[str, Any]:
     """The values that stand in a command for `{vars.x}` and `{id}`; whatever else it names is in the spec."""
     values: dict[str, Any] = {}
-    for placeholder in find(spec.run) if "{" in spec.run else ():
+    if "{" not in spec.run:
+        return values
+    from headway.core.placeholders import find  # many plans have functions only
+
+    for placeholder in find(spec.run):
         if placeholder.name == "vars":
             values[f"vars.{placeholder.key}"] = settings.vars.get(placeholder.key)
         elif placeholder.name == "id":
@@ -256,13 +270,20 @@ def reuse_key(fp: Fingerprint) -> str:
     return _digest(_key, fp)
 
 
-def precedent_key(fp: Fingerprint) -> str:
-    """The same, sooner told: for an index that is made again when this changes, and for nobody else to keep."""
+def precedent_key(fp: Fingerprint) -> bytes:
+    """The same as a text, which is sooner told: for comparing, and for nobody else to keep."""
     try:
-        data = _in_order(fp)
+        return _in_order(fp)
     except UnicodeEncodeError:  # a name that is no text
-        return reuse_key(fp)
-    return sha256(data).hexdigest()[:LENGTH]
+        return reuse_key(fp).encode()
+
+
+def precedent_keys(fps: Sequence[Fingerprint]) -> list[bytes]:
+    """The same of many."""
+    try:
+        return _lines_in_order(fps).splitlines()
+    except UnicodeEncodeError:
+        return [precedent_key(fp) for fp in fps]
 
 
 def _key(fp: Fingerprint, size: _Size) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from headway.core.graph import ArtifactGraph
-from headway.core.state import MOVED, Completion, Failure, Fingerprint
+from headway.core.state import MOVED, REORDERED, Completion, Failure, Fingerprint
 
 Code = Literal[
     "fresh",
@@ -87,7 +87,8 @@ class Reason(NamedTuple):
     def _changed(self) -> str:
         """A changed spec or recipe, by the key that changed where it is known; values only where they are short."""
         was, now = _short(self.was), _short(self.now)
-        values = f"{was} → {now}" if len(was) + len(now) <= BRIEF and "\n" not in was + now else ""
+        known = bool(self.was or self.now)
+        values = f"{was} → {now}" if known and len(was) + len(now) <= BRIEF and "\n" not in was + now else ""
         if self.code == "recipe_changed":
             return f"recipe changed ({': '.join(part for part in (self.subject, values) if part)})"
         return f"{self.subject} changed" + (f" ({values})" if values and self.subject != "spec" else "")
@@ -140,7 +141,20 @@ FRESH = Reason("fresh")
 
 def _short(value: str) -> str:
     """A digest by its beginning, anything else as it is."""
-    return value[:8] if len(value) > 12 and not set(value) - _HEX else value or "nothing"
+    return value[:8] if _is_digest(value) else value or "nothing"
+
+
+def _is_digest(value: str) -> bool:
+    return len(value) > 12 and not set(value) - _HEX
+
+
+def without_digests(text: str, was: str, now: str) -> str:
+    """The words of a reason without its values where they are digests, which tell nobody anything: what is left is the
+    same for all that is stale alike."""
+    if {_is_digest(value) for value in (was, now) if value} != {True}:
+        return text
+    values = f"{_short(was)} → {_short(now)}"
+    return text.replace(f": {values}", "").replace(f" ({values})", "")
 
 
 class Disk(NamedTuple):
@@ -160,6 +174,8 @@ class Disk(NamedTuple):
 
 def compare_parts(was: Fingerprint, now: Fingerprint, stale: Sequence[str]) -> Reason:
     """Spec, recipe, inputs, sources: the first that differs. `stale`: requirements whose content is not known yet."""
+    if was.spec == REORDERED:
+        return Reason("spec_changed", "the order of its units")
     if was.spec != now.spec:
         return Reason("spec_changed", "spec", was.spec, now.spec)
     if was.templates != now.templates:  # which also say what variables count for the recipe

@@ -114,18 +114,15 @@ class ArtifactGraph:
 
     def _in_one_pass(self) -> dict[str, int] | None:
         """The depths where requirements stand before what requires them, as in most plans; None for any other."""
-        known = self._artifacts
-        placed: dict[str, int] = {}
+        known, placed = self._artifacts, dict[str, int]()
+        depth_of = placed.__getitem__
         for artifact_id, spec in known.items():
-            depth = 0
-            for required in spec.requires:
-                below = placed.get(required)
-                if below is not None:
-                    if below >= depth:
-                        depth = below + 1
-                elif required in known:
+            try:
+                placed[artifact_id] = max(map(depth_of, spec.requires)) + 1 if spec.requires else 0
+            except KeyError:  # it is not in the graph, or comes later
+                if any(required in known and required not in placed for required in spec.requires):
                     return None
-            placed[artifact_id] = depth
+                placed[artifact_id] = max((placed[r] for r in spec.requires if r in placed), default=-1) + 1
         return placed
 
     def _by_waiting(self) -> dict[str, int]:

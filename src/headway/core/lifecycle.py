@@ -8,7 +8,7 @@ Rule 4: `made` is a stage of its own only here: an artifact that waits for its g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from headway.core.graph import ArtifactGraph
@@ -129,6 +129,22 @@ def recorded_status(state: State, artifact_id: str) -> ArtifactStatus:
     if artifact_id in state.skipped:
         return "skipped"
     return "complete" if artifact_id in state.completed else "pending"
+
+
+def not_allowed(state: State, ids: Collection[str], event: str) -> set[str]:
+    """Those of these that cannot meet this event where they stand."""
+    told = (state.claims, state.failed, state.made, state.skipped, state.completed)
+    if allowed("pending", event) and all(aspect.keys().isdisjoint(ids) for aspect in told):
+        return set()
+    return {artifact_id for artifact_id in ids if not allowed(stage_of(state, artifact_id), event)}
+
+
+def not_done(state: State, ids: Collection[str]) -> set[str]:
+    """Those of these that dependents have to wait for."""
+    hiding = (state.claims, state.failed, state.made)
+    if state.completed.keys() >= set(ids) and all(aspect.keys().isdisjoint(ids) for aspect in hiding):
+        return set()
+    return {artifact_id for artifact_id in ids if not is_done(state, artifact_id)}
 
 
 def last_made(state: State, artifact_id: str) -> Completion | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 PATH_BYTES = 1024
 PART_BYTES = 255
@@ -40,6 +40,12 @@ def normalise(path: str) -> str:
     start = "/" if path.startswith("/") else ""
     end = "/" if is_folder(path) and parts else ""
     return start + "/".join(parts) + end or "./"
+
+
+def are_normal(paths: Iterable[str]) -> bool:
+    """Whether none of these has another spelling by `normalise`; looked at together, so some that have none count."""
+    text = "\n".join(("", *paths))
+    return not any(odd in text for odd in ("//", "/.", "\n."))
 
 
 def are_plain(names: Collection[str], *, signs: bytes = b"") -> bool:
@@ -104,6 +110,11 @@ def parents(path: str) -> list[str]:
     """The folders that contain a normalised path, nearest last, without trailing slashes."""
     parts = path.rstrip("/").split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def folders(paths: Iterable[str]) -> set[str]:
+    """The folders that these normalised paths are in; "" is the project itself."""
+    return {path.rstrip("/").rpartition("/")[0] for path in paths}
 
 
 def output_problem(path: str) -> str:

@@ -38,6 +38,10 @@ _CONSTANT = (
 _FILLED = ("description", "contract", "instructions", "milestone")
 
 
+TOO_MANY = ", and max says {most}"
+"""How it is said that there are more units than there may be."""
+
+
 class Unit(NamedTuple):
     """What goes through a pipeline: its id, the file it is about, or the item that it was read from."""
 

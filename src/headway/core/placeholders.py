@@ -29,7 +29,7 @@ DOCUMENTED: dict[Name, str] = {
     "prompt": "{prompt}",
 }
 OWN: frozenset[str] = frozenset({"unit", "file", "state", "prompt"})
-"""What only artifacts that have one can name; in the commands of others these braces stay as written."""
+"""What only artifacts that have one can name: phases of pipelines and, of a prompt, whatever has templates."""
 
 OF_PATHS = ("unit", "file", "phase")
 """What is put into the paths of a phase, as `{unit}`."""
@@ -67,7 +67,8 @@ class Fault(NamedTuple):
 class Offer(NamedTuple):
     """What an artifact has for its placeholders: how many outputs, which inputs and variables.
 
-    `named` are its outputs by name, `own` what only it has, `phase` whether it is that of a unit.
+    `named` are its outputs by name, `own` what only it has, `phase` whether it is that of a unit; `unknown` what its
+    plan requires and cannot have, which is nothing to suggest.
     """
 
     outputs: int
@@ -76,6 +77,7 @@ class Offer(NamedTuple):
     named: Collection[str] = ()
     own: Collection[str] = ()
     phase: bool = False
+    unknown: Collection[str] = ()
 
 
 def find(command: str) -> list[Placeholder]:
@@ -213,8 +215,7 @@ def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
     """Why a documented placeholder has no value here."""
     text, name, key = placeholder.text, placeholder.name, placeholder.key
     if name in OWN:
-        missing = offer.phase and name not in offer.own
-        return Fault(text, f"{text} is used, but there is no {name} here", _OWN_HINT[name]) if missing else None
+        return None if name in offer.own else _not_its_own(text, name, offer)
     if name == "outputs" and key and not _is_index(key):
         known = key in offer.named
         hint = "name it under outputs" if offer.phase else f"did you mean {DOCUMENTED['outputs']}?"
@@ -228,13 +229,21 @@ def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
     return None
 
 
+def _not_its_own(text: str, name: Name, offer: Offer) -> Fault:
+    """What this artifact has none of, though another might."""
+    if offer.phase or name == "prompt":
+        return Fault(text, f"{text} is used, but there is no {name} here", _OWN_HINT[name])
+    hint = f"where these braces mean something else, write {{ {name} }}"
+    return Fault(text, f"{text} is used, but only phases of pipelines have a {name}", hint)
+
+
 def _not_required(text: str, key: str, offer: Offer) -> Fault:
     """An input that is none: mistyped, one of several outputs, or really not required."""
     whole = key.rpartition(".")[0]
     if whole in offer.inputs:
         first = f"{{inputs.{whole}}} is the first output of {whole}"
         return Fault(text, f"{text} is used, but {first}", "write the path of another one as the plan has it")
-    if near := Nearest(offer.inputs).of(key):
+    if near := Nearest(name for name in offer.inputs if name not in offer.unknown).of(key):
         return Fault(text, f"{text} is used, but {key} is not required", f"did you mean {{inputs.{near}}}?")
     key_of = "inputs" if offer.phase else "requires"
     hint = f"add the artifact {key} to {key_of}; the path of an output is written as it is: {key}"

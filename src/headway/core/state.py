@@ -37,6 +37,8 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 MOVED = "moved"
 """Stands for what changed while an artifact was being made from it: equal to nothing, so the artifact is stale."""
+REORDERED = "reordered"
+"""Stands for what was asked of an artifact that lists units, when these were in another order."""
 
 
 class Fingerprint(Value):

@@ -73,14 +73,15 @@ class AsJudged:
         could be taken over.
         """
         judge, artifacts, completed = self._judge, state.artifacts, state.completed
-        said = (judge.shared.chains, judge.left.ids, judge.forced, state.asked, state.skipped, state.made)
+        said = (judge.left.ids, judge.forced, state.asked, state.skipped, state.made)
         if self._in_doubt or any(said) or in_force(state):
             return _none
         reasons, is_light, told = judge.reasons, self._is_light, [table for table in told_of(state) if table]
-        is_complete = completed.__contains__
         may_be_new = not judge.precedents.any()
 
         def fits(artifact_id: str) -> ArtifactSpec | None:
+            if judge.shared.chains:  # units may come that have some
+                return None
             reason, done = reasons[artifact_id], completed.get(artifact_id)
             if not (may_be_new and reason is UNTOUCHED if done is None else reason.code in CHANGED):
                 return None
@@ -93,7 +94,10 @@ class AsJudged:
             for path in spec.produces:
                 if path[-1] == "/":  # a folder is emptied first
                     return None
-            return spec if all(map(is_complete, spec.requires)) else None
+            for required in spec.requires:
+                if required not in completed:
+                    return None
+            return spec
 
         return fits
 
@@ -116,13 +120,14 @@ class AsJudged:
 
     def _first(self, specs: Sequence[ArtifactSpec]) -> dict[str, Task]:
         """Of what was never made. What many of them have in common is told and put together once."""
-        judge, moment = self._judge, self._moment
-        for spec in specs:
+        judge, moment, stands = self._judge, self._moment, self._moment.held.issuperset
+        reading = [spec for spec in specs if spec.sources or spec.templates]
+        for spec in reading:
             judge.forget(spec, moment)
-        standing = [spec for spec in specs if moment.held.issuperset(spec.requires)]
-        judge.fingerprints(standing)
-        problem = judge.problem
-        makeable = [s for s in standing if not (judge.problems or s.sources or s.templates) or not problem(s.id)]
+        makeable = [spec for spec in specs if stands(spec.requires)]
+        judge.fingerprints(makeable)
+        if reading or judge.problems:
+            makeable = [spec for spec in makeable if not judge.problem(spec.id)]
         self._keeper.make_room([path for spec in makeable for path in spec.produces])
         loop = self._loop
         return {

@@ -6,24 +6,15 @@ model planned and nobody has run yet. What commands and functions cost is never 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Literal, NamedTuple
 
-from headway.core.graph import ArtifactGraph
-from headway.core.paths import beginning_as, is_glob, would_find
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 
 OLD = timedelta(hours=24)
 """A plan that a model made is worth a second look after this long."""
-
-FEW = 100
-"""Of so many it is found out whether they wait by way of others."""
-
-SEARCHED = 10_000
-"""So many paths are held against patterns."""
 
 Kind = Literal["command", "function", "agent", "hand"]
 
@@ -70,42 +61,6 @@ def warn_of_age(state: State, now: datetime) -> str:
         return ""
     hours = int((now - planned).total_seconds() // 3600)
     return f"{state.settings.planned_by} made this plan {hours} h ago; it may not fit any more"
-
-
-def warn_of_order(graph: ArtifactGraph, making: Collection[str], in_turn: Container[str]) -> str:
-    """That something reads by its path, or by a pattern, what is about to be made, and does not wait for it. `in_turn`:
-    paths that are changed in place, whose readers have their turn."""
-    readers: dict[str, list[str]] = {}
-    artifacts = graph.artifacts
-    for a, spec in artifacts.items():
-        for source in spec.sources:
-            readers.setdefault(source.rstrip("/"), []).append(a)
-    if not readers:
-        return ""
-    makers = {path: a for a in making for path in artifacts[a].produces if path not in in_turn}
-    readings = ((reader, path, makers[path]) for reader, path in _readings(readers, makers))
-    apart = ((r, path, maker) for r, path, maker in readings if maker != r and maker not in graph[r].requires)
-    for reader, path, maker in islice(apart, FEW):
-        if maker in graph.below([reader]):
-            continue
-        if reader in graph.below([maker]):
-            return f"{reader} reads {path}, which {maker} makes from it: one of them is always behind"
-        return f"{reader} reads {path} and does not wait for {maker}, which makes it: requires: [{maker}] would"
-    return ""
-
-
-def _readings(readers: Mapping[str, list[str]], made: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Who reads which of these paths: those that are named, then files that patterns would find, as far as it takes no
-    long search."""
-    for path in made:
-        for reader in readers.get(path.rstrip("/"), ()):
-            yield reader, path
-    patterns = [pattern for pattern in readers if is_glob(pattern)]
-    files = sorted(path for path in made if not path.endswith("/")) if patterns else []
-    likely = ((pattern, path) for pattern in patterns for path in beginning_as(pattern, files))
-    for pattern, path in islice(likely, SEARCHED):
-        if would_find(pattern, path):
-            yield from ((reader, path) for reader in readers[pattern])
 
 
 def clock() -> datetime:

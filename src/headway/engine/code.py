@@ -7,20 +7,25 @@ cannot be followed counts by its whole module. Code from outside the project doe
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from headway.engine.search_path import Added, SearchPath, added_in, may_add
 from headway.errors import UsageError
 
 READS_VARS = "+vars"
 
 ANY_NAME = frozenset({"eval", "exec", "globals"})
 """Who uses one of these may use any name of its module."""
+
+BINDERS = frozenset({"exec", "globals", "locals", "vars"})
+"""A module that calls one of these when it is imported may bind any name."""
 
 
 class Module:
@@ -33,11 +38,20 @@ class Module:
         self.effects: dict[str, list[ast.stmt]] = {}
         """Statements that change what a name stands for by calling something."""
 
+        self.unnamed: dict[str, list[ast.stmt]] = {}
+        """Statements that bind or change names, too, but not for others: who asks for one gets the whole module."""
+
+        self.binds_any = False
+        """Whether it may bind names that nothing in it binds as a name."""
+
         self.imports: dict[str, list[tuple[str, str]]] = {}
         self.stars: list[str] = []
         self._read(self.tree.body)
+        self._read_unnamed(self.tree.body)
         self._read_effects(self.tree.body)
         self._read_inner_imports()
+        self.adds = self._read_adds() if may_add(source) else {}
+        """What it adds to the folders that modules are looked for in, by the functions that only its start calls."""
 
     def _read(self, body: list[ast.stmt]) -> None:
         for node in sorted(body, key=_is_start):
@@ -50,6 +64,25 @@ class Module:
                     changed = [name for name in changed if name in self.names]
                 for name in dict.fromkeys([*_bound(node), *changed]):
                     self.names.setdefault(name, []).append(node)
+
+    def _read_unnamed(self, body: list[ast.stmt]) -> None:
+        """`match` that captures, `E = D` after which E is filled, the file's own docstring, `globals()["X"] = 1`."""
+        if ast.get_docstring(self.tree, clean=False) is not None:
+            self.unnamed["__doc__"] = [body[0]]
+        same: dict[str, set[str]] = {}
+        for node in body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+                names = [node.value.id, *(target.id for target in node.targets if isinstance(target, ast.Name))]
+                group = set(names).union(*(same.get(name, ()) for name in names))
+                same |= dict.fromkeys(group, group)
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            self.binds_any = self.binds_any or not BINDERS.isdisjoint(called_at_the_top(node)[0])
+            others = {other for name in changed_in(node) for other in same.get(name, ())}
+            others = {other for other in others if other in self.names and node not in self.names[other]}
+            for name in sorted(others.union(_captured(node))):
+                self.unnamed.setdefault(name, []).append(node)
 
     def _read_effects(self, body: list[ast.stmt]) -> None:
         """Names whose values calls at the top change: `fill(TABLE)`, `@register`, `@generic.register`."""
@@ -74,8 +107,12 @@ class Module:
 
     def _read_inner_imports(self) -> None:
         """Imports wherever they stand: at the top, under a condition, or inside a function; by a call, too."""
+        importers = {"import_module", "__import__"}
+        for top in self.tree.body:
+            if isinstance(top, ast.ImportFrom) and top.module == "importlib":
+                importers |= {alias.asname for alias in top.names if alias.name == "import_module" and alias.asname}
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and (by_call := _imported_by_call(node)) is not None:
+            if isinstance(node, ast.Call) and (by_call := _imported_by_call(node, importers)) is not None:
                 self._import(*by_call, "*")
             if isinstance(node, ast.ImportFrom):
                 self._read_from(node)
@@ -97,6 +134,10 @@ class Module:
             else:
                 self._import(alias.asname or alias.name, module, alias.name)
 
+    def _read_adds(self) -> dict[str, Added]:
+        start = [node for node in self.tree.body if _is_start(node)]
+        return added_in([node for node in self.tree.body if node not in start], start)
+
     def _import(self, name: str, module: str, what: str) -> None:
         """One of the places that a name may come from: which import is executed cannot be told."""
         places = self.imports.setdefault(name, [])
@@ -113,7 +154,7 @@ class Code:
         self.root = os.path.realpath(root)
         self.former = former
         self.files: dict[str, str] = {}
-        self.absent: set[str] = set()
+        self._search = SearchPath(self.root)
         self._modules: dict[str, Module | None] = {}
         self._broken: dict[str, Exception] = {}
         self._digests: dict[tuple[str, str], str] = {}
@@ -127,16 +168,20 @@ class Code:
         self.outdated: set[str] = set()
         """Files that something else was loaded from: what runs is not what they hold."""
 
-        self._found: dict[tuple[str, str], list[str]] = {}
         self._formerly: Code | None = None
+
+    @property
+    def absent(self) -> set[str]:
+        """Files and folders that would count if they appeared."""
+        return self._search.absent
 
     @property
     def formerly(self) -> Code:
         """The same files, by the rule by which digests were taken once."""
         if self._formerly is None:
             found = self._formerly = Code(self.root, former=True)
-            found.files, found.absent, found.loaded = self.files, self.absent, self.loaded
-            found.outdated, found._found = self.outdated, self._found
+            found.files, found.loaded, found.outdated = self.files, self.loaded, self.outdated
+            found._search = self._search
             found._modules, found._broken = self._modules, self._broken
         return self._formerly
 
@@ -184,59 +229,56 @@ class Code:
 
     def find_all(self, module: str, relative_to: str = "") -> list[str]:
         """The project files that a module may be: which of them Python takes depends on how it was started."""
-        if module.endswith(".py"):
-            path = os.path.join(self.root, module)
-            return [path] if os.path.isfile(path) else []
-        key = (module, os.path.dirname(relative_to))
-        if key not in self._found:
-            self._found[key] = self._look_for(module, relative_to)
-        return self._found[key]
-
-    def _look_for(self, module: str, relative_to: str) -> list[str]:
-        level = len(module) - len(module.lstrip("."))
-        base = self.root
-        if level:
-            base = os.path.dirname(relative_to)
-            for _ in range(level - 1):
-                base = os.path.dirname(base)
-        parts = [p for p in module.lstrip(".").split(".") if p]
-        folders = [base] if level else [self.root, os.path.join(self.root, "src"), os.path.dirname(relative_to)]
-        found: list[str] = []
-        for folder in folders:
-            stem = os.path.join(folder, *parts)
-            # Python takes the package where both are there.
-            for path in (os.path.join(stem, "__init__.py"), *([f"{stem}.py"] if parts else [])):
-                if os.path.isfile(path) and os.path.realpath(path).startswith(self.root + os.sep):
-                    found.append(path)
-                    break
-                self.absent.add(os.path.relpath(path, self.root))
-        return list(dict.fromkeys(found))
+        return self._search.find_all(module, relative_to)
 
     def _closure(self, path: str, name: str) -> str:
         """All statements that a name leads to, in a fixed order, hashed."""
-        seen: set[tuple[str, str]] = set()
+        seen: dict[tuple[str, str], set[tuple[str, str]]] = {}
         queue = [(path, name)]
         pieces: list[str] = []
-        for where, what in queue:
-            if (where, what) in seen:
-                continue
-            seen.add((where, what))
-            module = self._module(where)
-            if module is None:
-                continue
-            if what == "*":
-                pieces.append(f"*:{ast.dump(module.tree)}")
-                used = names_used(module.tree)
-            else:
-                nodes = module.names.get(what, []) + ([] if self.former else module.effects.get(what, []))
-                pieces += [f"{what}:{ast.dump(node)}" for node in nodes]
-                used = {n for node in nodes for n in self.names_in(node)}
-                used |= {(what, "")} if not nodes else set()
-            if not self.former and any(name in ANY_NAME and name not in module.names for name, _ in used):
-                queue.append((where, "*"))
-            queue += self._lead_on(where, module, used)
+        with self._search.as_it_is():
+            while queue:
+                for where, what in queue:
+                    module = self._module(where) if (where, what) not in seen else None
+                    used = seen.setdefault((where, what), set())
+                    if module is not None:
+                        pieces += self._pieces(module, what, used)
+                        if not self.former and any(n in ANY_NAME and n not in module.names for n, _ in used):
+                            queue.append((where, "*"))
+                        queue += self._lead_on(where, module, used)
+                more = self._search.add(self._adds(seen))  # what is found there may add others
+                queue = self._led_on(seen) if more else []
         self.reached[path, name] = {where for where, _ in seen}
         return digest_of("\n".join(sorted(pieces)))
+
+    def _pieces(self, module: Module, what: str, used: set[tuple[str, str]]) -> list[str]:
+        """What a name of a module is, in words; the names that it uses are added to those."""
+        if what == "*":
+            used |= names_used(module.tree)
+            return [f"*:{ast.dump(module.tree)}"]
+        nodes = module.names.get(what, []) + module.unnamed.get(what, [])
+        nodes += [] if self.former else module.effects.get(what, [])
+        used |= {n for node in nodes for n in self.names_in(node)}
+        used |= {(what, "")} if not nodes else set()
+        return [f"{what}:{ast.dump(node)}" for node in nodes]
+
+    def _led_on(self, seen: Mapping[tuple[str, str], set[tuple[str, str]]]) -> list[tuple[str, str]]:
+        """Where all that was seen leads to, now that there are more folders to look in."""
+        modules = {where: self._module(where) for where, _ in seen}
+        return [
+            place
+            for (where, _), used in seen.items()
+            if (module := modules[where]) is not None
+            for place in self._lead_on(where, module, used)
+        ]
+
+    def _adds(self, seen: Collection[tuple[str, str]]) -> Iterator[tuple[str, Added]]:
+        """The files of what was seen, with what they add to the folders in which modules are looked for."""
+        for where, what in seen:
+            module = self._module(where)
+            for name, added in module.adds.items() if module is not None else ():
+                if name in ("", what) or what == "*":
+                    yield where, added
 
     def names_in(self, node: ast.stmt | ast.Module) -> set[tuple[str, str]]:
         """Names of its module that a piece of code uses, with the attribute that is taken of each."""
@@ -246,8 +288,10 @@ class Code:
         """Where the names that a piece of code uses are defined, as far as that is in the project."""
         found: list[tuple[str, str]] = []
         for name, attribute in sorted(used):
-            if name in module.names:
+            if name in module.names or name in module.unnamed:
                 found.append((where, name))
+            elif module.binds_any and not self.former and _may_be_bound(name, module):
+                found.append((where, "*"))
             for place in module.imports.get(name, ()):
                 found += self._imported(where, *place, attribute)
             if name not in module.names and name not in module.imports:
@@ -393,6 +437,22 @@ def _bound(node: ast.stmt) -> list[str]:
     return found
 
 
+def _captured(node: ast.stmt) -> list[str]:
+    """Names that the patterns of a `match` bind."""
+    found = []
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.MatchAs, ast.MatchStar)) and inner.name:
+            found.append(inner.name)
+        elif isinstance(inner, ast.MatchMapping) and inner.rest:
+            found.append(inner.rest)
+    return found
+
+
+def _may_be_bound(name: str, module: Module) -> bool:
+    """Whether a name can only be one of the module that nothing in it binds as a name."""
+    return name not in module.imports and not hasattr(builtins, name) and not name.startswith("__")
+
+
 def changed_in(node: ast.stmt) -> list[str]:
     """Names whose values a statement changes in place: `T["k"] = 1`, `o.x = 1`, `L.append(1)`."""
     found = []
@@ -471,14 +531,14 @@ def _extended(node: ast.stmt) -> set[str]:
     return found
 
 
-def _imported_by_call(node: ast.Call) -> tuple[str, str] | None:
+def _imported_by_call(node: ast.Call, importers: Collection[str]) -> tuple[str, str] | None:
     """The name that is called and the module, of `importlib.import_module("m")` and `__import__("m")`."""
     target, first = node.func, node.args[0] if node.args else None
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
         return None
     if isinstance(target, ast.Attribute) and target.attr == "import_module" and isinstance(target.value, ast.Name):
         return target.value.id, first.value
-    if isinstance(target, ast.Name) and target.id in ("import_module", "__import__"):
+    if isinstance(target, ast.Name) and target.id in importers:
         return target.id, first.value
     return None
 

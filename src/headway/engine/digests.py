@@ -5,7 +5,7 @@ Looks at code and at the environment; lets core/fingerprint.py put the digests t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from headway.core.fingerprint import (
     RUN_AS,
     NotEncodable,
     digest,
-    plain_function_digest,
+    plain_function_digests,
     recipe_digest,
     spec_digest,
     spec_digests,
@@ -29,6 +29,7 @@ from headway.errors import UsageError
 if TYPE_CHECKING:
     from headway.engine.judge import Judge
 
+_maker = attrgetter("make")
 _counts_besides = attrgetter("args", "env", "version", "templates", "outputs", "phase")
 """What counts for a function besides its code, where an artifact has it."""
 
@@ -62,11 +63,12 @@ class Digests:
             known = self._specs[spec.id] = spec, spec_digest(spec)
         return known[1]
 
-    def of_functions(self, specs: Sequence[ArtifactSpec]) -> Iterator[tuple[ArtifactSpec, str, str]]:
-        """What is asked for and how it is made, of many that nobody has asked about so far: told in one go."""
-        asked, recipe = spec_digests(specs), self.recipe
-        self._specs.update({spec.id: (spec, digest) for spec, digest in zip(specs, asked, strict=True)})
-        return ((spec, digest, recipe(spec)) for spec, digest in zip(specs, asked, strict=True))
+    def of_functions(self, specs: Sequence[ArtifactSpec]) -> tuple[list[str], list[str]]:
+        """What is asked for and how it is made, of many whose turn has come: told in one go, and seldom asked again."""
+        codes = self._plain_codes(specs)
+        if not codes:
+            return spec_digests(specs), [self.recipe(spec) for spec in specs]
+        return spec_digests(specs), plain_function_digests(codes, [spec.id for spec in specs])
 
     def recipe(self, spec: ArtifactSpec) -> str:
         """How it is made, as it is told today."""
@@ -74,20 +76,24 @@ class Digests:
             return self._digest_recipe(spec)
         known = self._recipes.get(spec.id)
         if known is None or (known[0] is not spec and known[0] != spec):
-            known = self._recipes[spec.id] = spec, self._plain_recipe(spec) or self._digest_recipe(spec)
+            codes = self._plain_codes((spec,))
+            told = plain_function_digests(codes, (spec.id,))[0] if codes else self._digest_recipe(spec)
+            known = self._recipes[spec.id] = spec, told
         return known[1]
 
-    def _plain_recipe(self, spec: ArtifactSpec) -> str:
-        """The digest of a function's recipe where its code and its artifact are all that counts, or "": such code is
+    def _plain_codes(self, specs: Sequence[ArtifactSpec]) -> list[str]:
+        """The code of the function of each, if for all of them that and the artifact are all that counts: such code is
         told apart once, however many artifacts it makes.
         """
-        if not spec.make or any(_counts_besides(spec)):
-            return ""
-        function = function_of(self._judge.functions, spec) if self._judge.functions else None
-        code = self._plain.get(function or spec.make)
-        if code is None:
-            code = self._plain[function or spec.make] = self._told_by_code(spec, function)
-        return plain_function_digest(code, spec.id) if code else ""
+        if any(map(any, map(_counts_besides, specs))) or not all(map(_maker, specs)):
+            return []
+        functions, plain = self._judge.functions, self._plain
+        makers = [functions.get(spec.id) or spec.make for spec in specs] if functions else [spec.make for spec in specs]
+        if not plain.keys() >= set(makers):
+            for maker, spec in dict(zip(makers, specs, strict=True)).items():
+                plain[maker] = self._told_by_code(spec, functions.get(spec.id))
+        codes = [plain[maker] for maker in makers]
+        return codes if all(codes) else []
 
     def _told_by_code(self, spec: ArtifactSpec, function: Callable[..., Any] | None) -> str:
         """The code of a function, if nothing of the plan's settings counts for it."""
@@ -133,18 +139,31 @@ class Digests:
 
         Then a file was edited between the two, and whatever it holds from now on, it is not known what has run.
         """
+        return fp if self.is_loaded(spec) else replace(fp, recipe=MOVED)
+
+    def is_loaded(self, spec: ArtifactSpec) -> bool:
+        """Whether its function, as it was loaded, is of the code that it counts by."""
         if spec.version or function_of(self._judge.functions, spec) is not None:
-            return fp
+            return True
         known = self._loaded.get(spec.make)
         if known is None:
-            from headway.engine.live import is_loaded
+            known = self._loaded[spec.make] = self._is_loaded(spec.make)
+        return known
 
-            module, _, name = spec.make.partition(":")
-            code = self._judge.code
-            path = code.find(module)
-            known = path is None or is_loaded(code, path, name.split(".", maxsplit=1)[0])
-            self._loaded[spec.make] = known
-        return fp if known else replace(fp, recipe=MOVED)
+    def _is_loaded(self, reference: str) -> bool:
+        from headway.engine.loaded import were_surely
+
+        module, _, name = reference.partition(":")
+        code, name = self._judge.code, name.split(".", maxsplit=1)[0]
+        path = code.find(module)
+        if path is None:
+            return True
+        files = code.reached.get((path, name), {path})
+        if were_surely(code.root, {file: code.files.get(file, "") for file in files}):
+            return True
+        from headway.engine.live import is_loaded  # which compares what was compiled: seldom needed
+
+        return is_loaded(code, path, name)
 
     def as_told_now(self, spec: ArtifactSpec, done: Completion, now: Fingerprint) -> Completion:
         """What was made, with its recipe as it is told today: a better way of telling is no reason to make it again."""

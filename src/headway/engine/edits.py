@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 from headway.core.freshness import EDITS, FRESH, Reason
 from headway.core.ids import as_word
 from headway.core.plan import ArtifactSpec
+from headway.core.state import Output
 from headway.engine.jobs import Jobs
 from headway.engine.judge import Judge
 from headway.engine.keeping import Keeper
@@ -61,7 +63,7 @@ class Edits:
             if artifact_id in self._later:
                 continue
             spec, reason = artifacts[artifact_id], todo[artifact_id]
-            if reason.code in EDITS and self._policy(spec) == "ask":
+            if reason.code in EDITS and self.policy(spec) == "ask":
                 self._ask(artifact_id, reason)
             elif reason.code == "output_modified" and self._is_used(reason.subject, artifact_id):
                 self._answer_ahead(spec, reason)
@@ -87,7 +89,7 @@ class Edits:
 
     def _answer_ahead(self, spec: ArtifactSpec, reason: Reason) -> None:
         """Keep an edit, or adopt it: those before it in the same file may put that back after this."""
-        if self._policy(spec) == "discard":
+        if self.policy(spec) == "discard":
             self._keeper.preserve(spec.id, [reason.subject])
         elif self._is_adopted(spec, reason):
             self.adopted.add(spec.id)
@@ -96,7 +98,7 @@ class Edits:
 
     def answer(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Bytes that somebody wrote stand at an output: adopt them, set them aside, or ask. Whether to go on."""
-        policy = self._policy(spec)
+        policy = self.policy(spec)
         if policy == "discard":
             self._keeper.discard(spec.id, reason)
             return True
@@ -116,18 +118,19 @@ class Edits:
         else:
             self._tally.hold(spec.id, reason.code, answers_to_state(spec.id), reason)
 
-    def accept(self, artifact_id: str, why: str) -> None:
+    def accept(self, artifact_id: str, why: str, brought: Sequence[Output] = ()) -> None:
         """Adopt what stands at its paths (or an effect elsewhere: somebody saw it), or say why that cannot be."""
         spec = self._record.state.artifacts[artifact_id]
-        problem = self._jobs.verify(spec) if spec.verify else ""
-        if problem:
-            raise UsageError(
-                f"What is there for {artifact_id} cannot be accepted",
-                facts={"reason": problem},
-                hint=f"correct it, or set it aside: headway run {as_word(artifact_id)} --discard-edits",
-                code="accept.verify",
-            )
-        self._keeper.adopt(artifact_id, why)
+        with self._keeper.laid_out(artifact_id) if not brought else nullcontext():
+            problem = self._jobs.verify(spec) if spec.verify else ""
+            if problem:
+                raise UsageError(
+                    f"What is there for {artifact_id} cannot be accepted",
+                    facts={"reason": problem},
+                    hint=f"correct it, or set it aside: headway run {as_word(artifact_id)} --discard-edits",
+                    code="accept.verify",
+                )
+            self._keeper.adopt(artifact_id, why, brought)
 
     def refuse_absent(self, artifact_id: str) -> None:
         """What is not there cannot be accepted."""
@@ -142,7 +145,8 @@ class Edits:
                 code="accept.missing",
             )
 
-    def _policy(self, spec: ArtifactSpec) -> str:
+    def policy(self, spec: ArtifactSpec) -> str:
+        """What becomes of edits of an artifact: `ask`, `accept` or `discard`."""
         return self._options.on_edit or spec.on_edit or self._record.state.settings.on_edit
 
     def _ask(self, artifact_id: str, reason: Reason) -> None:
@@ -165,12 +169,13 @@ class Edits:
 
     def _is_adopted(self, spec: ArtifactSpec, reason: Reason) -> bool:
         """Adopt what stands at its paths; whether that could be done. Else it is held, and the reason told."""
-        problem = self._refusal(spec)
-        if not problem:
-            try:
-                self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
-            except UsageError as refusal:  # a folder where a file belongs, say
-                problem = refusal.message
+        try:
+            with self._keeper.laid_out(spec.id):
+                problem = self._refusal(spec)
+                if not problem:
+                    self._keeper.adopt(spec.id, self._options.reason or "--accept-edits")
+        except UsageError as refusal:  # a folder where a file belongs, say
+            problem = refusal.message
         if problem:
             self._tally.hold(spec.id, "edit_not_verified", [self._without(spec.id)], reason, problem)
         return not problem

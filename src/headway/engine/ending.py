@@ -47,12 +47,15 @@ class Halt:
         self.cancelling = True
 
     def quota(self, artifact_id: str, retry_after: float | None) -> None:
-        """Somebody else's limit is reached, and may be gone after so many seconds: the longest time that is named."""
+        """Somebody else's limit is reached, and may be gone after so many seconds.
+
+        Of several, the one that is to wait longest is told, with its time: a run before that would pause there again.
+        """
         self.later("quota")
-        if retry_after is not None:
-            until = datetime.now(UTC) + timedelta(seconds=retry_after)
-            self._until = max(until, self._until or until)
         self._at = self._at or artifact_id
+        until = datetime.now(UTC) + timedelta(seconds=retry_after) if retry_after is not None else None
+        if until is not None and (self._until is None or until > self._until):
+            self._until, self._at = until, artifact_id
 
     def succeeded(self) -> None:
         """One was made: errors before it were not everybody's."""
@@ -91,11 +94,15 @@ def _plan_changed(tally: Tally, state: State, partial: bool) -> bool:
 
 
 def sum_up(result: RunResult, state: State, selected: Iterable[str]) -> None:
-    """What was made, what it saved, and who is blocked by something that is not merely held."""
+    """What was made, what it saved, and who is blocked by something that is not merely held.
+
+    What came out otherwise, and read something that changed meanwhile, need not be so by itself.
+    """
     completed = state.completed
     result.recall = lambda: ({a: completed[a].outputs for a in selected if a in completed}, result.read)
     held = {a for decision in result.decisions for a in decision.artifacts}
     result.blocked = {a: by for a, by in result.blocked.items() if a not in held}
+    result.unstable = [a for a in result.unstable if a not in result.moved]
     spared = (*result.kept, *result.restored, *result.reused)
     result.saved_ms = sum(state.completed[a].ms for a in spared if a in state.completed)
     if result.gone:

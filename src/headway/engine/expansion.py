@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from headway.core import commands as cmd
-from headway.core.freshness import Reason
+from headway.core.freshness import FRESH, Reason
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output, State
+from headway.disk import boot_id
 from headway.engine.growth import Growth, Ungrown
 from headway.engine.judge import Judge
 from headway.engine.making import Task
+from headway.engine.parting import kept_before
 from headway.engine.recording import Recorder
+from headway.engine.result import Preserved
 from headway.engine.tally import Tally
 from headway.errors import Rejected, TryLater
 
@@ -28,13 +31,21 @@ class Expansion:
     """The pipelines of one run. `select` says anew what is wanted, where a run is not for the whole plan."""
 
     def __init__(
-        self, judge: Judge, record: Recorder, tally: Tally, running: Mapping[str, Task], select: Select | None
+        self,
+        judge: Judge,
+        record: Recorder,
+        tally: Tally,
+        running: Mapping[str, Task],
+        select: Select | None,
+        policy: Callable[[ArtifactSpec], str],
     ) -> None:
+        """`policy` says what becomes of edits of an artifact."""
         self._judge = judge
         self._record = record
         self._tally = tally
         self._running = running
         self._reselect = select
+        self._policy = policy
         self._growth = Growth(judge.observer.expand, judge.outputs.bytes_of)
 
     def gather(self, spec: ArtifactSpec, reason: Reason) -> str:
@@ -60,7 +71,10 @@ class Expansion:
         return ""
 
     def is_enough(self, spec: ArtifactSpec) -> bool:
-        """Whether the round before was satisfied after all, so that this one and those after it are not needed."""
+        """Whether the round before was satisfied after all, so that this one and those after it are not needed.
+
+        What somebody accepted in one of them is asked about first.
+        """
         state = self._record.state
         pipeline = state.settings.pipeline(spec.pipeline)
         loop = pipeline.loop_around(spec.phase) if pipeline is not None else None
@@ -71,8 +85,14 @@ class Expansion:
             return False
         if not self._is_content(before, loop.until):
             return False
+        command = self._growth.round(state, spec, spec.iteration - 1)
+        theirs = self._accepted_in(command.removed)
+        if any(self._policy(state.artifacts[a]) != "discard" for a in theirs):
+            return False
         try:
-            self._grow(self._growth.round(state, spec, spec.iteration - 1), self._unit_ids(spec))
+            for artifact_id, outputs in theirs.items():
+                self._hand_down(f"{spec.unit}/{state.artifacts[artifact_id].phase}~{spec.iteration - 1}", outputs)
+            self._grow(command, self._unit_ids(spec))
         except (Rejected, TryLater):
             return False
         return True
@@ -85,10 +105,23 @@ class Expansion:
         for number in range(1, last.iteration):
             if self._is_content(state.artifacts[f"{spec.unit}/{spec.phase}~{number}"], spec.acceptance[0]):
                 command = self._growth.round(state, last, number)
-                self._judge.displaced.update(path for a in command.removed for path in state.artifacts[a].modifies)
+                if self._accepted_in(command.removed):  # it stands, whoever asks for less now
+                    break
                 self._grow(command, self._unit_ids(spec))
                 return self._record.state.artifacts[spec.id]
         return spec
+
+    def _accepted_in(self, rounds: Iterable[str]) -> dict[str, tuple[Output, ...]]:
+        """By artifact, what somebody wrote and accepted in some rounds of a loop."""
+        is_theirs, plan = self._judge.precedents.is_only_accepted, self._record.state.plan_id
+        done = {a: done for a in rounds if (done := self._judge.known(a)) is not None and done.how == "accepted"}
+        theirs = {a: tuple(o for o in d.outputs if is_theirs(plan, o.path, o.digest)) for a, d in done.items()}
+        return {a: outputs for a, outputs in theirs.items() if outputs}
+
+    def _hand_down(self, artifact_id: str, outputs: tuple[Output, ...]) -> None:
+        """What was accepted in a round that is not needed any more can be had back from one before it."""
+        seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=outputs))[0].seq
+        self._tally.result.preserved.append(Preserved(artifact_id, [output.path for output in outputs], seq))
 
     def _is_content(self, made: ArtifactSpec, until: str) -> bool:
         """Whether a loop is satisfied with a round, as far as what it wrote can still be read."""
@@ -147,6 +180,9 @@ class Expansion:
 
     def _grow(self, command: cmd.ExpandUnits, unit: Sequence[str]) -> None:
         """Record what comes and goes, and have the queue grow with it. `unit`: only its loop goes on."""
+        for preserve in kept_before(self._record.state, command, boot_id(), lambda: self._judge.outputs):
+            self._record(preserve)
+        changed = {path for a in command.removed for path in self._record.state.artifacts[a].modifies}
         self._record(command)
         state, judge, tally = self._record.state, self._judge, self._tally
         tally.forget(command.removed)
@@ -157,7 +193,14 @@ class Expansion:
         self._select(new, unit)
         more = [a for a in new if not judge.reasons[a].fresh] if unit else self._behind(command.pipeline)
         more = [a for a in more if a in tally.selected and a not in tally.queue]
+        judge.displaced.update(path for path in changed if unit or self._is_settled(path))
         tally.extend(more, new, elsewhere=not unit)
+
+    def _is_settled(self, path: str) -> bool:
+        """Whether nobody is about to bring a shared file up to date: then it is put back to its newest stage by us,
+        without what those did to it that are gone."""
+        newest = self._judge.stages.newest(path) if path in self._judge.shared.chains else None
+        return newest is not None and self._judge.reasons.get(newest, FRESH).fresh
 
     def _select(self, new: Iterable[str], unit: Sequence[str]) -> None:
         """What is new is wanted if everything is, or if it belongs to what is."""

@@ -39,7 +39,7 @@ def loader(root: str, functions: Mapping[str, Function] | None) -> Callable[[Art
         if spec.make not in loaded:
             from headway.engine.recipes.function import load_function
 
-            loaded[spec.make] = load_function(root, spec.make)
+            loaded[spec.make] = load_function(root, spec.make, spec.id)
         return loaded[spec.make]
 
     return load

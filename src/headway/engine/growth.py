@@ -21,7 +21,7 @@ from headway.core.evolve import apply
 from headway.core.fingerprint import content_digest
 from headway.core.items import PathError, find
 from headway.core.paths import is_glob, normalise
-from headway.core.pipelines import Unit, cause, change, go_round, unit_problem, wanted_phases
+from headway.core.pipelines import TOO_MANY, Unit, cause, change, go_round, unit_problem, wanted_phases
 from headway.core.plan import ArtifactSpec, Pipeline, PlanSpec
 from headway.core.state import Output, State
 from headway.errors import BlobDamaged, HeadwayError, PlanInvalid
@@ -179,7 +179,7 @@ class Growth:
     def _refuse_too_many(self, pipeline: Pipeline, count: int) -> None:
         most = pipeline.units.max
         if most is not None and count > most:
-            raise Ungrown(f"there are {count} units, and max says {most}")
+            raise Ungrown(f"there are {count} units{TOO_MANY.format(most=most)}")
 
     # Loops.
 

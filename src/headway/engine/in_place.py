@@ -45,10 +45,11 @@ class InPlace:
             for use in uses:
                 self._using.setdefault(use.path, []).append(use)
 
-    def let_go(self, artifact_id: str) -> None:
+    def let_go(self, *ids: str) -> None:
         """They are not used any more."""
-        for use in self._held.pop(artifact_id, ()) if self._held else ():
-            self._using[use.path].remove(use)
+        for artifact_id in ids if self._held else ():
+            for use in self._held.pop(artifact_id, ()):
+                self._using[use.path].remove(use)
 
     def found_by(self, spec: ArtifactSpec, fp: Fingerprint) -> tuple[Output, ...]:
         """Shared files, as this artifact has to find them."""
@@ -100,6 +101,14 @@ class InPlace:
                 name = BEFORE + path
                 self._record(cmd.RecordStep(id=spec.id, token=task.token, name=name, step=step, origin=True), True)
 
+    def bring_up(self, spec: ArtifactSpec) -> None:
+        """What it reads by its path alone stands as the last stage left it, before anybody looks at it: others may have
+        had it put back."""
+        judge = self._judge
+        for path in [path for path in spec.sources if path in judge.displaced] if judge.displaced else ():
+            self._put_back(path)
+            judge.files.forget([path])
+
     def stand(self, spec: ArtifactSpec) -> None:
         """What was not made because it need not be: where nobody changes a file after it, the file is as it left it.
 
@@ -130,7 +139,7 @@ class InPlace:
         now = self._judge.observer.look(path).digest
         if output is None or newest is None or (broken and (now or not at_last)):  # what a failed one left stays
             return ""
-        if now and not self._judge.precedents.names(now):
+        if now and not self._judge.is_replaceable(newest, path, now):
             if not self._judge.is_ours(newest, path, now):
                 return newest
             if kept := self._judge.outputs.set_aside([path]):  # of an attempt that was cut off, by all that is known

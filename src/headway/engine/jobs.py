@@ -87,18 +87,28 @@ class Jobs(Surroundings):
     def jobs(self, specs: Sequence[ArtifactSpec]) -> list[Job]:
         """The same for many functions as they were judged: what several of them require, they are given together."""
         state, workshop, judge = self._record.state, self._workshop, self._judge
-        plain = [spec for spec in specs if not (spec.phase or spec.templates or spec.sources or spec.timeout)]
+        plain = [spec for spec in specs if not (spec.phase or spec.templates or spec.timeout)]
         if len(plain) < len(specs) or state.settings.timeout:
             return [self.job(spec, judge.now[spec.id]) for spec in specs]
         required = list({r for spec in specs for r in spec.requires})
         given = dict(zip(required, map(workshop.input, judge.recorded_all(required)), strict=True))
-        root, variables, as_loaded = workshop.root, state.settings.vars, judge.digests.as_loaded
-        found = []
-        for spec in specs:
-            inputs, made_by = Inputs({r: given[r] for r in spec.requires}), self._function(spec)
-            fp = as_loaded(spec, judge.now[spec.id])
-            found.append(Job(spec, root, inputs, (), variables, self, None, made_by, fp))
-        return found
+        inputs = [Inputs({r: given[r] for r in spec.requires}) for spec in specs]
+        sources = [judge.files.declared(spec) if spec.sources else () for spec in specs]
+        root, variables = workshop.root, state.settings.vars
+        told = zip(specs, inputs, sources, *self._made_by(specs), strict=True)
+        return [Job(spec, root, ins, read, variables, self, None, by, fp) for spec, ins, read, by, fp in told]
+
+    def _made_by(self, specs: Sequence[ArtifactSpec]) -> tuple[list[Callable[..., Any]], list[Fingerprint]]:
+        """The functions of many, and what each is made from: functions that no program has are looked for by name."""
+        now, digests = self._judge.now, self._judge.digests
+        made_from = [now[spec.id] for spec in specs]
+        if self._judge.functions or any(spec.version for spec in specs):
+            return [*map(self._function, specs)], [*map(digests.as_loaded, specs, made_from)]
+        by_name = {spec.make: spec for spec in specs}
+        functions = {make: self._function(spec) for make, spec in by_name.items()}
+        if not all(map(digests.is_loaded, by_name.values())):
+            made_from = [*map(digests.as_loaded, specs, made_from)]
+        return [functions[spec.make] for spec in specs], made_from
 
     def verify(self, spec: ArtifactSpec) -> str:
         """Why what is at its paths does not stand the artifact's own check, or ""."""

@@ -6,16 +6,18 @@ One pass in dependency order. After an artifact was made, only its dependents ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headway.core.fingerprint import content_of, precedent_key
+from headway.core.fingerprint import content_digest, content_of, precedent_key
 from headway.core.freshness import FRESH, RESTORABLE, Disk, Reason, compare_outputs, compare_parts, find_edit, judge
 from headway.core.gates import missing
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import last_made, last_whole, unfinished, unseen
+from headway.core.paths import folders
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Completion, Fingerprint, Output, State
 from headway.engine.code import Code
@@ -24,7 +26,7 @@ from headway.engine.formerly import NAMEABLE, Formerly
 from headway.engine.left import Left
 from headway.engine.precedents import Earlier, Precedents
 from headway.engine.shared import Shared
-from headway.engine.sources import Moment, Sources
+from headway.engine.sources import Moment, Sources, only_written
 from headway.engine.stages import Stages
 from headway.engine.templates import Templates
 from headway.errors import HeadwayError
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
 told_of = attrgetter("failed", "claims", "uncertain")
 """What tells of an artifact that was never made that somebody has been at it."""
 
-_read_besides = attrgetter("sources", "verify", "modifies", "reads", "templates")
-"""What a function may be made from besides its requirements."""
+_maker = attrgetter("make")
+_read_besides = attrgetter("verify", "modifies", "reads", "templates")
+"""What a function may be made from besides its requirements and its sources."""
 
 UNTOUCHED = judge(None, None, None, stale=(), outputs=())
 """The reason of an artifact of which nothing is recorded and at whose paths nothing stands."""
@@ -88,7 +91,7 @@ class Judge:
         self._boot = boot
         self._unfinished = unfinished(state, boot) | unseen(state)
         self._rebooted = last_whole(state.run) not in ("", boot)
-        self._newest_key: tuple[Fingerprint, str] | None = None
+        self._newest_key: tuple[Fingerprint, bytes] | None = None
         self._at_paths: dict[str, Seen] = {}
         self.digests = Digests(self, environ)
         self.stages = Stages(self)
@@ -166,11 +169,10 @@ class Judge:
         if len(known) >= len(state.artifacts):
             return set()
         specs = [state.artifacts[a] for a in self.order if a not in known]
-        folders = {path.rstrip("/").rpartition("/")[0] for spec in specs for path in spec.produces}
-        taken = {folder for folder in folders if not self.observer.is_bare(folder)}
+        taken = {f for f in folders(p for spec in specs for p in spec.produces) if not self.observer.is_bare(f)}
         if not taken:
             return {spec.id for spec in specs}
-        return {s.id for s in specs if taken.isdisjoint(p.rstrip("/").rpartition("/")[0] for p in s.produces)}
+        return {spec.id for spec in specs if taken.isdisjoint(folders(spec.produces))}
 
     def behind(self, concerned: Collection[str]) -> set[str]:
         """Only these, and what builds on them, is going to be judged: every path that this looks at.
@@ -324,7 +326,8 @@ class Judge:
         if spec.reads and reason.code == "input_changed" and self._is_pre_state(spec, reason):
             reason = Reason("pre_state_changed", reason.subject, reason.was, reason.now)
         reason = self._behind_gates(spec, reason)
-        if reason.fresh and artifact_id in self._unfinished and self._shares(spec) and self.has_earlier(artifact_id):
+        is_due = (reason.fresh or reason.code in RESTORABLE) and artifact_id in self._unfinished
+        if is_due and self._shares(spec) and self.has_earlier(artifact_id):
             reason = Reason("interrupted")  # what an attempt left in the file is to be put right, and it on record
         if reason.code in NAMEABLE or reason.code == "adopted_edit":
             reason = self._named(spec, reason, earlier)
@@ -373,7 +376,7 @@ class Judge:
         fp = self.now.get(artifact_id)
         return fp.templates if fp is not None else self.templates.digests(self.state.artifacts[artifact_id])
 
-    def key(self, artifact_id: str) -> str:
+    def key(self, artifact_id: str) -> bytes:
         """What tells whether something was made before from the same things in the same way."""
         fp = self.made_from(artifact_id)
         if self._newest_key is None or self._newest_key[0] is not fp:  # whoever asks, often asks twice
@@ -381,10 +384,16 @@ class Judge:
         return self._newest_key[1]
 
     def earlier(self, artifact_id: str, fp: Fingerprint | None = None) -> Iterator[Earlier]:
-        """Completions made from the same things in the same way, newest first; `fp`: from these.
-
-        Of the command of a phase also its own, from before it counted what a command is for.
+        """Completions made from the same things in the same way, newest first, that no gate has turned down; `fp`: from
+        these things.
         """
+        said = self.state.evidence.get(artifact_id, ())
+        turned_down = {verdict.content for verdict in said if verdict.verdict == "REJECT"}
+        found = self._made_alike(artifact_id, fp)
+        return (e for e in found if content_digest(e.outputs) not in turned_down) if turned_down else found
+
+    def _made_alike(self, artifact_id: str, fp: Fingerprint | None) -> Iterator[Earlier]:
+        """Of the command of a phase also its own, from before it counted what a command is for."""
         spec, is_any = self.state.artifacts[artifact_id], False
         for found in self.precedents.earlier(self.key(artifact_id) if fp is None else precedent_key(fp)):
             is_any = True
@@ -400,22 +409,34 @@ class Judge:
     def sources_of(self, artifact_id: str) -> list[str]:
         """The files that the artifact reads and that the plan does not make."""
         self.made_from(artifact_id)
-        return self._sources[artifact_id]
+        return self._sources.get(artifact_id, [])
+
+    def sources_now(self, spec: ArtifactSpec) -> list[str]:
+        """The same as things stand, of one that is fresh: some may have appeared since it was judged."""
+        done = last_made(self.state, spec.id)
+        recipe = done.fp.recipe if done is not None else ""
+        return self.files.of(spec, self.state.settings.vars, _wrote(spec, done, recipe))
 
     def fingerprint(self, artifact_id: str, *, by_hand: bool = False) -> Fingerprint:
         """What the artifact would be made from now; `by_hand`: no recipe was seen to write what it names."""
         state = self.state
         spec, done = state.artifacts[artifact_id], last_made(state, artifact_id)
         recipe = self.digests.recipe(spec)
-        wrote = done.wrote if done is not None and not by_hand and done.fp.recipe == recipe else ()
+        wrote = _wrote(spec, done, recipe, by_hand=by_hand)
         sources = (
             self.files.of(spec, state.settings.vars, wrote) if spec.sources or not spec.make or spec.verify else []
         )
         self._sources[artifact_id] = sources
+        inputs = self._inputs(spec.requires) if spec.requires else {}
+        if by_hand:  # what stands for the last round of a loop comes to be what was accepted for that round
+            loops = [
+                state.artifacts[r] for r in inputs if r in state.artifacts and state.artifacts[r].gathers == "last"
+            ]
+            inputs |= {loop.id: self.content(loop.requires[0]) for loop in loops}
         self.now[artifact_id] = found = Fingerprint(
             spec=self.digests.spec(spec),
             recipe=recipe,
-            inputs=self._inputs(spec.requires) if spec.requires else {},
+            inputs=inputs,
             sources={path: self.files.look(path) for path in sources} if sources else {},
             before={p: self.stages.bytes_before(spec, p) for p in (*spec.modifies, *spec.reads)}
             if spec.modifies or spec.reads
@@ -424,18 +445,32 @@ class Judge:
         )
         return found
 
-    def fingerprints(self, specs: Iterable[ArtifactSpec]) -> None:
+    def fingerprints(self, specs: Sequence[ArtifactSpec]) -> None:
         """The same of many at once, none of which was made so far: what several of them require is told once."""
-        plain = [spec for spec in specs if spec.make and not any(_read_besides(spec))]
+        plain = specs
+        if any(map(any, map(_read_besides, specs))) or not all(map(_maker, specs)):
+            plain = [spec for spec in specs if spec.make and not any(_read_besides(spec))]
         required = self._inputs({r for spec in plain for r in spec.requires})
-        now, sources = self.now, self._sources
-        for spec, asked, recipe in self.digests.of_functions(plain):
-            inputs = {r: required[r] for r in spec.requires if r in required}
-            now[spec.id] = Fingerprint(spec=asked, recipe=recipe, inputs=inputs)
-            sources[spec.id] = []
-        for spec in specs:
-            if spec.id not in now:
+        inputs = [{r: required[r] for r in spec.requires if r in required} for spec in plain]
+        read = self._read_by(plain)
+        told = zip(plain, *self.digests.of_functions(plain), inputs, read, strict=True)
+        found = {spec.id: Fingerprint(spec=s, recipe=how, inputs=i, sources=r) for spec, s, how, i, r in told}
+        self.now.update(found)
+        if len(plain) < len(specs):
+            others = [spec for spec in specs if spec.id not in found]
+            self.files.look_ahead(others)
+            for spec in others:
                 self.fingerprint(spec.id)
+
+    def _read_by(self, specs: Sequence[ArtifactSpec]) -> Iterable[dict[str, str]]:
+        """The digests of what each of these declares to read, of functions that nobody checks."""
+        reading = [spec for spec in specs if spec.sources]
+        if not reading:
+            return repeat({}, len(specs))
+        self.files.look_ahead(reading)
+        self._sources.update({spec.id: self.files.declared(spec) for spec in reading})
+        look, declared = self.files.look, self._sources
+        return [{path: look(path) for path in declared[spec.id]} if spec.sources else {} for spec in specs]
 
     def _inputs(self, requires: Iterable[str]) -> dict[str, str]:
         """What an artifact sees of all that it requires."""
@@ -519,9 +554,22 @@ class Judge:
     def is_ours(self, artifact_id: str, path: str, digest: str) -> bool:
         """Whether bytes at an output path are no edit: named by a ledger, or left by an attempt of ours."""
         stages = self.shared.chains.get(path) or (artifact_id,)
-        if not self._unfinished.isdisjoint(stages) or self.precedents.names(digest):
+        if not self._unfinished.isdisjoint(stages) or self.is_replaceable(artifact_id, path, digest):
             return True
         return self.at_path(path).kind == "tree" and not path.endswith("/") and self._holds_only_ours(path)
+
+    def is_replaceable(self, artifact_id: str, path: str, digest: str) -> bool:
+        """Whether a ledger names bytes at an output path, so that they can be had again, and nobody has to be asked.
+
+        What somebody accepted and nobody made is theirs, unless it is recorded as what should stand there: its artifact
+        may have left the plan, or come back to it.
+        """
+        if not self.precedents.names(digest):
+            return False
+        if not self.precedents.is_only_accepted(self.state.plan_id, path, digest):
+            return True
+        stages = self.shared.chains.get(path) or (artifact_id,)
+        return any(o.path == path and o.digest == digest for stage in stages for o in self.recorded(stage))
 
     def _holds_only_ours(self, path: str) -> bool:
         """Whether a folder, where a file belongs, has nothing in it but what ledgers name."""
@@ -578,12 +626,13 @@ class Judge:
         ours = ours or (self._rebooted and self.outputs.is_torn(output))
         return Disk(output.path, output.digest, now.digest, ours, stored)
 
-    def _compared_shared(self, spec: ArtifactSpec, output: Output) -> Disk | None:
-        """As above, for the stage that the disk shows; while we are changing the file, the disk shows nothing."""
-        if not self.stages.answers_for(spec.id, output.path):
-            return None
+    def _compared_shared(self, spec: ArtifactSpec, output: Output) -> Disk:
+        """As above, for the stage that the disk shows; while we are changing the file, the disk shows nothing.
+
+        What an earlier stage left stands in what the later ones made of it.
+        """
         standing = Disk(output.path, output.digest, output.digest)
-        if output.path in self.displaced:
+        if output.path in self.displaced or not self.stages.answers_for(spec.id, output.path):
             return standing
         disk = self._compared(spec, output)
         broken = any(s in self.state.failed or s in self._unfinished for s in self.shared.chains[output.path])
@@ -598,3 +647,11 @@ class Judge:
         if not now.digest or now.digest == EMPTY_TREE or self.is_ours(spec.id, path, now.digest):
             return None
         return Disk(path, "", now.digest, ours=False)
+
+
+def _wrote(spec: ArtifactSpec, done: Completion | None, recipe: str, *, by_hand: bool = False) -> Collection[str]:
+    """What a command names and does not read: it was seen to write it; or, where it never ran, it says so itself."""
+    if by_hand or (done is not None and done.how == "accepted"):
+        known: Collection[str] = done.fp.sources if done is not None else ()
+        return [path for path in only_written(spec) if path not in known] if spec.run else ()
+    return done.wrote if done is not None and done.fp.recipe == recipe else ()

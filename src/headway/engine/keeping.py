@@ -5,11 +5,11 @@ Writes files and records events; when to do which of it is the run's to decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from headway.core import commands as cmd
-from headway.core.fingerprint import content_digest
 from headway.core.freshness import Reason
 from headway.core.gates import Check
 from headway.core.ids import as_word
@@ -18,6 +18,7 @@ from headway.core.state import Output
 from headway.engine.judge import Judge
 from headway.engine.recording import Recorder
 from headway.engine.result import Preserved
+from headway.errors import UsageError
 from headway.files.observe import ABSENT, EMPTY_TREE, Seen
 
 
@@ -69,9 +70,8 @@ class Keeper:
     def _preserve(self, artifact_id: str, found: Mapping[str, Seen], *, replaced: Collection[str] = ()) -> None:
         """`replaced`: of these paths it is told afterwards how to have back what stood there."""
         known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
-        unnamed = [
-            p for p, seen in found.items() if seen.digest not in known and not self._precedents.names(seen.digest)
-        ]
+        unknown = {path: seen.digest for path, seen in found.items() if seen.digest not in known}
+        unnamed = [p for p, digest in unknown.items() if not self._judge.is_replaceable(artifact_id, p, digest)]
         kept = self._outputs.set_aside(unnamed)
         if kept:
             seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)[0].seq
@@ -85,9 +85,8 @@ class Keeper:
             if folder in self._folders:
                 continue
             self._folders.add(folder)
-            if (file := self._outputs.in_the_way(path)) and self._precedents.names(
-                self._judge.observer.look(file).digest
-            ):
+            file = self._outputs.in_the_way(path)
+            if file and self._judge.is_replaceable("", file, self._judge.observer.look(file).digest):
                 self._outputs.remove(file)
 
     def restore(self, artifact_id: str) -> bool:
@@ -150,8 +149,6 @@ class Keeper:
             return ""
         fp = self._judge.made_from(artifact_id)
         for earlier in self._judge.earlier(artifact_id):
-            if self._is_turned_down(artifact_id, earlier.outputs):
-                continue
             outputs = [o for o in earlier.outputs if o.path not in self._judge.shared.chains]
             if not all(map(self._outputs.readable, earlier.outputs)):
                 continue
@@ -180,14 +177,54 @@ class Keeper:
             return note
         return ""
 
-    def adopt(self, artifact_id: str, why: str) -> None:
-        """What stands at its paths counts as its output, by somebody's word; if others have a file, what it was."""
-        spec, displaced = self._judge.state.artifacts[artifact_id], self._judge.displaced
-        was = {o.path: (o,) for o in self._judge.recorded(artifact_id) if o.path in displaced}
+    def adopt(self, artifact_id: str, why: str, brought: Sequence[Output] = ()) -> None:
+        """What stands at its paths counts as its output, by somebody's word; if others have a file, or have changed it
+        since, what it was, or what was brought back of it."""
+        spec = self._judge.state.artifacts[artifact_id]
+        was = {output.path: (output,) for output in (*self._in_others_hands(artifact_id), *brought)}
         paths = (*spec.produces, *spec.modifies)
         self._accept(
             spec, tuple(o for path in paths for o in was.get(path) or self._outputs.capture([path], whole=True)), why
         )
+
+    @contextmanager
+    def laid_out(self, artifact_id: str) -> Iterator[None]:
+        """While somebody looks at what it left, files that others have are as it left them."""
+        spec = self._judge.state.artifacts[artifact_id]
+        own = self._in_others_hands(artifact_id) if spec.verify or spec.gates else []
+        self._refuse_edited(artifact_id, own)
+        kept = self._outputs.set_aside([o.path for o in own])
+        if not self._outputs.restore(own):
+            raise UsageError(
+                f"There is nothing to accept for {artifact_id}",
+                facts={"reason": f"what it left at {own[0].path} is not stored any more"},
+                hint=f"headway run {as_word(artifact_id)} --discard-edits",
+                code="accept.missing",
+            )
+        try:
+            yield
+        finally:
+            for output in own:
+                self._outputs.remove(output.path)
+            self._outputs.restore(kept)
+
+    def _refuse_edited(self, artifact_id: str, outputs: Iterable[Output]) -> None:
+        """What somebody wrote into these files since, and nobody has decided about, is not put aside on the way."""
+        judge = self._judge
+        for path in [output.path for output in outputs if output.path not in judge.displaced]:
+            now = judge.observer.look(path.rstrip("/")).digest
+            if now and not judge.is_replaceable(artifact_id, path, now):
+                raise UsageError(
+                    f"{path} was edited, after others went on from what {artifact_id} left there",
+                    hint=f"headway accept {as_word(path)}, or headway run --discard-edits, decides about that first",
+                    code="accept.edited",
+                )
+
+    def _in_others_hands(self, artifact_id: str) -> list[Output]:
+        """What it left in files that are not as it left them: others are at them, or came after it."""
+        judge, chains = self._judge, self._judge.shared.chains
+        shared = [output for output in judge.recorded(artifact_id) if output.path in chains] if chains else []
+        return [o for o in shared if o.path in judge.displaced or not judge.stages.answers_for(artifact_id, o.path)]
 
     def go_on_with(self, artifact_id: str, why: str) -> None:
         """What it was made as counts, by somebody's word, whatever it would be made from now."""
@@ -202,21 +239,16 @@ class Keeper:
             False,
         )
 
-    def _is_turned_down(self, artifact_id: str, outputs: tuple[Output, ...]) -> bool:
-        """Whether a gate rejected these very bytes: they are not taken over once more."""
-        evidence = self._judge.state.evidence.get(artifact_id)
-        if not evidence:
-            return False
-        content = content_digest(outputs)
-        return any(v.verdict == "REJECT" and v.content == content for v in evidence)
-
     def discard(self, artifact_id: str, reason: Reason) -> None:
         """Set aside what a person wrote at its paths: kept as blobs, and gone from there."""
         spec = self._judge.state.artifacts[artifact_id]
         recorded = {output.path: output for output in self._judge.recorded(artifact_id)}
         paths = [path for path in (*spec.produces, *spec.modifies) if self._judge.stages.answers_for(artifact_id, path)]
-        if reason.code != "adopted_edit":
+        done = self._judge.known(artifact_id)
+        if reason.code != "adopted_edit" or done is None:
             paths = [path for path in paths if path not in recorded or not self._outputs.stands(recorded[path])]
+        elif told := [path for path, output in recorded.items() if path and output.size]:
+            self._preserved.append(Preserved(artifact_id, told, done.seq))
         self.preserve(artifact_id, paths)
         found = {path: self._judge.observer.look(path.rstrip("/")) for path in paths}
         kept = [path for path, seen in found.items() if seen.digest and seen.kind != "special"]

@@ -11,7 +11,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import invalidate_caches
 from importlib.machinery import ModuleSpec, PathFinder
@@ -131,6 +131,14 @@ def notes(root: str) -> dict[str, list[Note]]:
         if name == known.path:
             found.setdefault(name, []).append(known)
     return found
+
+
+def were_surely(root: str, digests: Mapping[str, str]) -> bool:
+    """Whether these files of a project, as far as they were loaded, had these digests then, without any doubt."""
+    known = notes(root)
+    return all(
+        n.sure and n.digest == digest for p, digest in digests.items() for n in known.get(os.path.realpath(p), ())
+    )
 
 
 def forget_changed(root: str) -> None:

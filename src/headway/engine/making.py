@@ -20,7 +20,7 @@ from headway.core.gates import Check, checks, question
 from headway.core.plan import ArtifactSpec, Retry
 from headway.core.state import Fingerprint, Output
 from headway.engine.recipes.base import Attempt, Input, Inputs, Job
-from headway.engine.row import File, Outcome, Row, failure_of, left_by
+from headway.engine.row import Outcome, Plain, Row, failure_of, left_by
 from headway.engine.templates import Rendered
 from headway.errors import HeadwayError
 from headway.files.outputs import Outputs, Placed
@@ -76,18 +76,18 @@ class Workshop:
         Never raises: an engine's own error is the artifact's failure, said so.
         """
         for task in tasks:
-            made: Outcome | File
+            made: Outcome | Plain
             try:
                 made = self._make_plainly(task, row) if _is_plain(task) else self.make(task, row)
             except BaseException as error:  # noqa: BLE001  # a worker that died would hang the run
                 spec = task.job.spec
                 left = left_by(self.outputs, (*spec.produces, *spec.modifies))
                 made = Outcome(spec.id, False, left, *failure_of(error))
-            if not (row.end_with(made) if isinstance(made, File) else row.end(made)):
+            if not (row.end(made) if isinstance(made, Outcome) else row.end_with(made)):
                 return False
         return True
 
-    def _make_plainly(self, task: Task, row: Row) -> Outcome | File:
+    def _make_plainly(self, task: Task, row: Row) -> Outcome | Plain:
         """As `make`, in few steps, as long as nothing comes of it but bytes for a file that was not there."""
         job = task.job
         spec = job.spec
@@ -96,15 +96,14 @@ class Workshop:
             return self.make(task, row)
         began = time.monotonic()
         came = _functions()[0](job, task.loop)
-        if isinstance(came, Attempt):
-            return self._make(task, row, began, came)
         if isinstance(came, str):
             try:
                 came = came.encode()
             except UnicodeEncodeError:  # which is told as whatever cannot be written is
-                return self._make(task, row, began, Attempt(True, value=came))
-        outcome = Outcome(spec.id, True, ms=round((time.monotonic() - began) * 1000))
-        return File(self.outputs.order_new(path, came), outcome, Placed(path, came), "")
+                came = Attempt(True, value=came)
+        if isinstance(came, Attempt):
+            return self._make(task, row, began, came)
+        return Outcome(spec.id, True, ms=round((time.monotonic() - began) * 1000)), path, came
 
     def make(self, task: Task, row: Row) -> Outcome:
         """All attempts of one artifact, unless somebody has been at its paths since they were looked at."""
@@ -127,6 +126,7 @@ class Workshop:
             stood += (*outcome.stood, *self._wait(task, task.retry.backoff * 2 ** (attempt - 1)))
             outcome.stood = ()
             if task.job.around.cancelled():
+                outcome.fail("cancelled", f"The run stopped before it was tried again: {outcome.error}")
                 break
             for path in task.job.spec.produces:  # an attempt begins with nothing of the one that failed
                 self.outputs.clear(path)

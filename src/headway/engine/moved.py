@@ -4,13 +4,13 @@ run, or files that it wrote itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from headway.core.paths import beginning_as, is_glob, parents
+from headway.core.paths import beginning_as, folders, is_glob, parents
 from headway.core.plan import ArtifactSpec
-from headway.core.state import MOVED, Completion, Fingerprint
+from headway.core.state import MOVED, Completion, Fingerprint, Output
 from headway.engine.judge import Judge
 from headway.engine.making import Task
 from headway.engine.sources import Moment, redirects_to
@@ -60,11 +60,15 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
     readers = [a for a, spec in state.artifacts.items() if spec.sources and a in selected]
     recorded = judge.recorded_all(list(arrived)) if readers else ()
     outputs = [o for found in recorded for o in found if o.path and o.path not in chains]
+    outputs += _left_in_place(judge) if readers and judge.displaced else ()
     if not outputs:
         return {}
-    made = sorted([output.path.rstrip("/") for output in outputs])
-    folders = {path.rpartition("/")[0] for path in made}  # few, however many files are in them
-    touched = {*made, *folders, *[folder for path in folders for folder in parents(path)]} - {""}
+    has_patterns = any(map(is_glob, {source for a in readers for source in state.artifacts[a].sources}))
+    made = [output.path.rstrip("/") for output in outputs]
+    if has_patterns:
+        made.sort()
+    above = folders(made)  # few, however many files are in them
+    touched = {*made, *above, *[folder for path in above for folder in parents(path)]} - {""}
     trees = {output.path.rstrip("/") for output in outputs if output.kind == "tree"}
     files.forget_matches()
     found: dict[str, str] = {}
@@ -77,11 +81,22 @@ def read_too_early(judge: Judge, selected: Collection[str], arrived: Iterable[st
         perhaps = [path for path in read if path in touched or _is_inside(path, trees)]
         files.forget(perhaps)
         path = next((path for path in perhaps if files.look(path) != read[path]), "")
-        if not path and any(_may_find_more(source, made, trees) for source in spec.sources):
+        if not path and has_patterns and any(_may_find_more(source, made, trees) for source in spec.sources):
             path = next((path for path in files.declared(spec) if path not in read), "")
         if path:
             found[artifact_id] = path
     return found
+
+
+def _left_in_place(judge: Judge) -> Iterator[Output]:
+    """Files that were changed in place, as far as all who change them are done: who that is may have become known only
+    after somebody read them."""
+    chains, reasons, stages = judge.shared.chains, judge.reasons, judge.stages
+    for path in sorted(path for path in judge.displaced if path in chains):
+        newest = stages.newest(path)
+        output = stages.output_of(newest, path) if newest is not None else None
+        if output is not None and all(a in reasons and reasons[a].fresh for a in chains[path]):
+            yield output
 
 
 def _may_find_more(source: str, made: Sequence[str], trees: set[str]) -> bool:

@@ -102,7 +102,7 @@ def judge_of(
 
     path = os.path.join(there.root, HOME, "cache.sqlite")
     cache = Cache(path if os.path.exists(path) else os.devnull + "/none")
-    observer = Observer(there.root, cache.stats(files_of(state)), recall=cache.stat)
+    observer = Observer(there.root, cache.stats(files_of(state)), recall=cache.stats)
     return Judge(
         state,
         root=there.root,

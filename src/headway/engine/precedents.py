@@ -1,13 +1,15 @@
 """What the project's ledgers name: earlier completions that can be reused, and bytes that are no edits.
 
 An index of the ledgers in cache.sqlite, brought up to date when it is first asked; a run tells it what it records, so
-that the next one need not read it all again. Where the cache cannot be written, the same is kept in memory. What a
-reset withdrew is not reused, and what a deleted ledger named is not named any more.
+that the next one need not read it all again. It names completions by marks, which are soon told and which others may
+share: what was made from the same things the ledger tells. Where the cache cannot be written, the same is kept in
+memory. What a reset withdrew is not reused, and what a deleted ledger named is not named any more.
 """
 
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
@@ -15,7 +17,7 @@ from typing import NamedTuple
 
 from headway.core import events as ev
 from headway.core.codec import START, decode_state
-from headway.core.fingerprint import precedent_key
+from headway.core.fingerprint import precedent_key, precedent_keys
 from headway.core.state import Completion, Fingerprint, Output
 from headway.errors import HeadwayError
 from headway.files.cache import Cache
@@ -30,13 +32,28 @@ TELLING = frozenset(kind.type for kind in (*NAMING, *WHOLE, ev.ArtifactFailed, e
 COMPLETING = frozenset(kind.type for kind in (ev.ArtifactCompleted, *WHOLE))
 """Events that name completions which can be reused."""
 
+COMING = frozenset(kind.type for kind in (ev.ArtifactCompleted, ev.ArtifactMade, *WHOLE))
+"""Events that tell what was made."""
+
+REUSABLE = frozenset({"made", "reused"})
+"""How a completion that can be reused came about."""
+
+ACCEPTED, KNOWN = "+", "-"
+"""Before a digest: somebody accepted these bytes; or they are known, though nothing here says that they were made."""
+
+SIGNS = {"accepted": ACCEPTED, "gathered": KNOWN}
+"""By how a completion came about; before bytes that were made, there is none."""
+
 QUERY = 40_000
-"""So many bytes of a cache are about as many as its keys can be read of in the time of one query: whoever asks often is
-answered from the keys of all."""
+"""So many bytes of a cache are about as many as its marks can be read of in the time of one query: whoever asks often
+is answered from the marks of all."""
 
 AHEAD = 8, 1024
 """With an event that is looked up come so many behind it, at first and at most: whoever goes back to what many
 artifacts were once made as asks for them in about the order in which they were recorded."""
+
+AT_ONCE = 500
+"""The marks of so many completions are told at one time."""
 
 FEW = 20
 """If more artifacts than this were reset, a ledger is indexed anew: to look for each in every line takes longer."""
@@ -65,20 +82,22 @@ class _Gained:
 
     def __init__(self) -> None:
         self.made: list[tuple[Fingerprint, int, str]] = []
-        """What each was made from, its event, and its id: the keys are told when somebody wants them."""
+        """What each was made from, its event, and its id: their marks are told when somebody wants them."""
         self.named: set[str] = set()
+        """Digests, with their signs."""
         self.withdraw = False
         self.last: ev.Record | None = None
 
     def take_all(self, plan: str, records: Sequence[ev.Record]) -> None:
-        """Take events in that withdraw nothing: completions, of which there are many, in one go."""
-        done = [(r.event, r.seq) for r in records if isinstance(r.event, ev.ArtifactCompleted)]
-        self.made += [(event.fp, seq, event.id) for event, seq in done if _may_be_reused(event)]
-        self.named.update([output.digest for event, _ in done for output in event.outputs])
-        if len(done) < len(records):
+        """Take events in that follow each other: if all are completions, of which there are many, in one go."""
+        done = [r.event for r in records if isinstance(r.event, ev.ArtifactCompleted)]
+        if len(done) < len(records) or any(event.how in SIGNS for event in done):
             for record in records:
-                if not isinstance(record.event, ev.ArtifactCompleted):
-                    self.take(plan, record)
+                self.take(plan, record)
+            return
+        numbered = enumerate(done, records[0].seq)
+        self.made += [(event.fp, seq, event.id) for seq, event in numbered if _may_be_reused(event)]
+        self.named.update([output.digest for event in done for output in event.outputs])
         self.last = records[-1]
 
     def take(self, plan: str, record: ev.Record) -> None:
@@ -86,8 +105,7 @@ class _Gained:
         if isinstance(event, ev.ArtifactCompleted):
             if _may_be_reused(event):
                 self.made.append((event.fp, record.seq, event.id))
-            for output in event.outputs:
-                self.named.add(output.digest)
+            self.named.update(_signed(event.outputs, SIGNS.get(event.how, "")))
             return
         if isinstance(event, ev.PlanReset):
             gone = set(event.ids)
@@ -130,10 +148,13 @@ class Precedents:
         self._writable = writable
         self._current = False
         self._made: dict[str, list[tuple[int, str]]] = {}
-        self._named: set[str] = set()
+        self._named: dict[str, set[str]] = {}
+        """By plan: what its ledger has gained, as far as it was taken in."""
+        self._places: set[tuple[str, str]] | None = None
+        """Paths, each with the digest of what was made there, once somebody wants to know."""
         self._any = False
         self._asked = 0
-        self._keys: set[str] | None = None
+        self._marks: set[str] | None = None
         self._ends: dict[str, str] = {}
         """By plan: the hash of the newest event of its ledger that was taken in."""
         self._read: dict[str, _Window] = {}
@@ -153,8 +174,27 @@ class Precedents:
     def names(self, digest: str) -> bool:
         """Whether some ledger of this project names these bytes."""
         self._learn()
-        heard = any(digest in gained.named for gained in list(self._heard.values()))
-        return heard or digest in self._named or self._cache.is_named(digest)
+        return any(self._is_named(sign + digest) for sign in ("", ACCEPTED, KNOWN))
+
+    def is_only_accepted(self, plan: str, path: str, digest: str) -> bool:
+        """Whether somebody accepted these bytes in a plan, and none was ever seen to make them at this path: elsewhere,
+        a recipe may have copied them.
+        """
+        self._learn()
+        if not self._is_named(ACCEPTED + digest, plan):
+            return False
+        if not self._is_named(digest):
+            return True
+        if self._places is None:  # few are asked about: accepted, made somewhere, and not what should stand there
+            ledgers = [self._store.folder(one).history(1, about=COMING) for one in self._store.ids()]
+            self._places = {place for records in ledgers for record in records for place in _places(record)}
+        return (path, digest) not in self._places
+
+    def _is_named(self, word: str, plan: str = "") -> bool:
+        """Whether a digest is named with this sign, or none; by any ledger, or by that of a plan."""
+        heard = any(word in gained.named for of, gained in list(self._heard.items()) if plan in ("", of))
+        found = heard or any(word in named for of, named in self._named.items() if plan in ("", of))
+        return found or self._cache.is_named(word, plan)
 
     def any(self) -> bool:
         """Whether anything was ever completed before this run."""
@@ -162,19 +202,20 @@ class Precedents:
             self._learn()
         return self._any or bool(self._made)
 
-    def earlier(self, key: str) -> Iterator[Earlier]:
+    def earlier(self, key: bytes) -> Iterator[Earlier]:
         """Completions made from the same things in the same way, newest first; each is read when it is asked for."""
         self._learn()
-        if not self._may_be_made(key):
+        mark = _mark(key)
+        if not self._may_be_made(mark):
             return
         places: dict[str, set[int]] = {}
-        cached = ((made.seq, made.plan) for made in self._cache.made(key))
-        for seq, plan in chain(cached, self._made.get(key, ())):
+        cached = ((made.seq, made.plan) for made in self._cache.made(mark))
+        for seq, plan in chain(cached, self._made.get(mark, ())):
             places.setdefault(plan, set()).add(seq)
         ledgers = [self._of(plan, sorted(seqs, reverse=True), key) for plan, seqs in places.items()]
         yield from merge(*ledgers, key=lambda e: (e.at, e.seq), reverse=True) if len(ledgers) > 1 else chain(*ledgers)
 
-    def _of(self, plan: str, seqs: Iterable[int], key: str) -> Iterator[Earlier]:
+    def _of(self, plan: str, seqs: Iterable[int], key: bytes) -> Iterator[Earlier]:
         """Those that events of one ledger name and that still count."""
         for seq in seqs:
             for earlier in sorted(self._at(plan, seq, key), key=lambda e: e.at, reverse=True):
@@ -187,11 +228,11 @@ class Precedents:
         resets = self._resets.get(earlier.plan, ())
         return any(earlier.seq < seq and (not ids or earlier.id in ids) for seq, ids in resets)
 
-    def _may_be_made(self, key: str) -> bool:
+    def _may_be_made(self, mark: str) -> bool:
         self._asked += 1
-        if self._keys is None and self._asked * QUERY > self._cache.size():
-            self._keys = self._cache.keys()
-        return self._keys is None or key in self._keys or key in self._made
+        if self._marks is None and self._asked * QUERY > self._cache.size():
+            self._marks = self._cache.marks()
+        return self._marks is None or mark in self._marks or mark in self._made
 
     def hear(self, plan: str, records: Sequence[ev.Record]) -> None:
         """Take in what was recorded just now, so that the bytes it names count at once."""
@@ -203,6 +244,8 @@ class Precedents:
             if resets:  # what was withdrawn, the ledger tells
                 self.look_again()
                 records = records[: resets[0]]
+            if records and self._places is not None:
+                self._places.update(place for record in records for place in _places(record))
             if records:
                 self._heard.setdefault(plan, _Gained()).take_all(plan, records)
                 self._ends[plan] = records[-1].hash
@@ -214,7 +257,7 @@ class Precedents:
                 self._keep(plan, gained)
             self._heard = {}
 
-    def _at(self, plan: str, seq: int, key: str) -> list[Earlier]:
+    def _at(self, plan: str, seq: int, key: bytes) -> list[Earlier]:
         try:
             if plan not in self._read:
                 self._read[plan] = _Window(self._store.folder(plan).ledger())
@@ -230,7 +273,7 @@ class Precedents:
         with self._lock:
             self.settle()
             self._current = True
-            self._asked, self._keys, self._read = 0, None, {}
+            self._asked, self._marks, self._read, self._places = 0, None, {}, None
             indexed = self._cache.indexed()
             plans = self._store.ids()
             for plan in indexed.keys() - set(plans) if self._writable else ():
@@ -265,39 +308,40 @@ class Precedents:
                 self._index_anew(plan)
                 return
             withdrawn = self._made_as(plan, known[0], gone)
-        for key, seq in self._keep(plan, gained, withdrawn, anew=anew):
-            self._made.setdefault(key, []).append((seq, plan))
+        for mark, seq in self._keep(plan, gained, withdrawn, anew=anew):
+            self._made.setdefault(mark, []).append((seq, plan))
 
     def _made_as(self, plan: str, last: int, ids: Collection[str]) -> list[tuple[str, int]]:
-        """What these artifacts came to up to an event: the keys, each with its event."""
+        """What these artifacts came to up to an event: the marks, each with its event."""
         named = self._store.folder(plan).history(1, last, naming=ids)
         made = (done for record in named for done in _completions(plan, record) if done.id in ids)
-        return [(precedent_key(done.fp), done.seq) for done in made]
+        return [(_mark(precedent_key(done.fp)), done.seq) for done in made]
 
     def _keep(
         self, plan: str, gained: _Gained, gone: Collection[tuple[str, int]] = (), *, anew: bool = False
     ) -> list[tuple[str, int]]:
-        """Keep what was gained for those who come after, and that some is `gone`; the keys of what was made, each with
-        its event. `anew`: of this ledger, whatever was kept before is another's."""
+        """Keep what was gained for those who come after, and that some is `gone`; the marks of what was made, each
+        with its event. `anew`: of this ledger, whatever was kept before is another's."""
         if gained.last is None:
             if anew and self._writable:
                 self._cache.forget(plan)
             return []
-        made = [(precedent_key(fp), seq) for fp, seq, _ in gained.made]
+        marks = _marks([fp for fp, _, _ in gained.made])
+        made = [(mark, seq) for mark, (_, seq, _) in zip(marks, gained.made, strict=True)]
         self._ends[plan] = gained.last.hash
         if self._writable:
             since, last = self._kept.get(plan), (gained.last.seq, gained.last.hash)
             self._cache.index(plan, since, last, made, gained.named, anew=anew, withdraw=gained.withdraw, gone=gone)
             self._kept[plan] = last
-        if self._named:
-            self._named |= gained.named
+        if plan in self._named:
+            self._named[plan] |= gained.named
         else:
-            self._named = gained.named  # nobody adds to it any more
+            self._named[plan] = gained.named  # nobody adds to it any more
         return made
 
     def _index_anew(self, plan: str) -> None:
         self._made = {
-            key: left for key, found in self._made.items() if (left := [one for one in found if one[1] != plan])
+            mark: left for mark, found in self._made.items() if (left := [one for one in found if one[1] != plan])
         }
         self._resets.pop(plan, None)
         self._index(plan, None, anew=True)
@@ -313,12 +357,22 @@ def _completions(plan: str, record: ev.Record) -> Iterator[Earlier]:
         state = decode_state(event.state)
         for artifact_id, done in state.completed.items():
             spec = state.artifacts.get(artifact_id)
-            if done.how in ("made", "reused") and done.fp.recipe and spec is not None and not spec.effects:
+            if done.how in REUSABLE and done.fp.recipe and spec is not None and not spec.effects:
                 yield _earlier(plan, artifact_id, record.seq, done.at, done)
 
 
+def _mark(key: bytes) -> str:
+    return f"{zlib.crc32(key):08x}"
+
+
+def _marks(fps: Sequence[Fingerprint]) -> list[str]:
+    """Of many, some at a time: of more, the first would be out of reach before it is used."""
+    crc, some = zlib.crc32, (fps[start : start + AT_ONCE] for start in range(0, len(fps), AT_ONCE))
+    return [f"{crc(key):08x}" for found in some for key in precedent_keys(found)]
+
+
 def _may_be_reused(event: ev.ArtifactCompleted) -> bool:
-    return event.how in ("made", "reused") and bool(event.fp.recipe) and not event.external
+    return event.how in REUSABLE and bool(event.fp.recipe) and not event.external
 
 
 def _earlier(plan: str, artifact_id: str, seq: int, at: str, done: ev.ArtifactCompleted | Completion) -> Earlier:
@@ -327,18 +381,34 @@ def _earlier(plan: str, artifact_id: str, seq: int, at: str, done: ev.ArtifactCo
 
 
 def named_by(record: ev.Record) -> list[str]:
-    """Digests of output bytes that an event names."""
+    """Digests of output bytes that an event names, each with its sign."""
     event = record.event
-    if isinstance(event, NAMING):
-        return [output.digest for output in event.outputs]
+    if isinstance(event, ev.Came):
+        return _signed(event.outputs, SIGNS.get(event.how, ""))
+    if isinstance(event, ev.OutputAccepted):
+        return _signed(event.outputs, ACCEPTED)
+    if isinstance(event, ev.EditPreserved):
+        return _signed(event.outputs, KNOWN)
     if isinstance(event, ev.ArtifactFailed):
-        return [output.digest for output in event.left]
+        return _signed(event.left, KNOWN)  # which may be what it found there
     if isinstance(event, WHOLE):
-        state = decode_state(event.state)
-        done = [
-            *state.completed.values(),
-            *state.made.values(),
-            *(skip.last for skip in state.skipped.values() if skip.last),
-        ]
-        return [output.digest for completion in done for output in completion.outputs]
+        return [word for done in _recorded(event) for word in _signed(done.outputs, SIGNS.get(done.how, ""))]
     return []
+
+
+def _places(record: ev.Record) -> list[tuple[str, str]]:
+    """What an event says was made, and where."""
+    event = record.event
+    done = [event] if isinstance(event, ev.Came) else _recorded(event) if isinstance(event, WHOLE) else []
+    return [(output.path, output.digest) for came in done if came.how not in SIGNS for output in came.outputs]
+
+
+def _recorded(event: ev.PlanImported | ev.PlanRebuilt) -> list[Completion]:
+    """What was there when a plan was taken over as a whole."""
+    state = decode_state(event.state)
+    skipped = (skip.last for skip in state.skipped.values() if skip.last)
+    return [*state.completed.values(), *state.made.values(), *skipped]
+
+
+def _signed(outputs: Sequence[Output], sign: str) -> list[str]:
+    return [sign + output.digest for output in outputs]

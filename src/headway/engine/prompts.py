@@ -65,18 +65,31 @@ class Question(NamedTuple):
 
 
 def answers(state: State, questions: Sequence[Question], options: Options, selected: set[str]) -> list[str]:
-    """What decides about them. Making anew begins with the first of their phases, or else with what they are about."""
+    """What decides about them. Making anew begins with the first of their phases, if they are of all units that have
+    come so far, or else with what they are about: nobody is to make again what no prompt has changed.
+    """
     made = list(dict.fromkeys(a for question in questions for a in question.artifacts))
     first = state.artifacts[made[0]]
     alike = all(state.artifacts[a].pipeline == first.pipeline for a in made)
-    if first.phase and alike and tells_where(state, first.phase):
-        begin = first.phase
+    if first.phase and alike and tells_where(state, first.phase) and _is_of_all(state, made, first.phase, selected):
+        begin = [first.phase]
     else:
-        begin = " --rerun-from ".join(map(as_word, made)) if len(made) <= FEW else ""
-    anew = [f"--rerun-from {begin}"] if begin else []
+        units = {state.artifacts[a].unit or a: a for a in reversed(made)}  # the first of each
+        begin = [a for a in made if units[state.artifacts[a].unit or a] == a]
+    anew = [" ".join(f"--rerun-from {as_word(a)}" for a in begin)] if len(begin) <= FEW else []
     if forced_by(state, msgspec.structs.replace(options, rerun_all=True), selected).issuperset(made):
         anew.append("--rerun-all")
     return ["--resume-allow-prompt-change REASON", *anew]
+
+
+def _is_of_all(state: State, made: Sequence[str], phase: str, selected: Collection[str]) -> bool:
+    """Whether these are of every unit of which a phase was made."""
+    units = {state.artifacts[a].unit for a in made}
+    return all(
+        spec.unit in units
+        for a, spec in state.artifacts.items()
+        if spec.phase == phase and spec.unit and a in state.completed and a in selected
+    )
 
 
 def asked_about(judge: Judge, selected: Collection[str], options: Options) -> list[Question]:
@@ -169,8 +182,9 @@ def _were_made_so(judge: Judge, ids: Collection[str], history: History) -> bool:
 def gone_on_with(judge: Judge, stale: Collection[str]) -> dict[str, str]:
     """Templates that have changed since some of these were made with them, as they are now."""
     found: dict[str, str] = {}
-    for artifact_id in stale:
-        if judge.state.artifacts[artifact_id].templates and (done := judge.known(artifact_id)) is not None:
+    artifacts = judge.state.artifacts
+    for artifact_id in [a for a in stale if artifacts[a].templates]:
+        if (done := judge.known(artifact_id)) is not None:
             found |= judge.prompt(artifact_id).items() - done.fp.templates.items()
     return found
 

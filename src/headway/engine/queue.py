@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
+from typing import TypeVar
 
+T = TypeVar("T")
 Line = tuple[str, Iterable[str], Iterable[str]]
 """An artifact, what it needs of others, and whom it only lets go first."""
 
@@ -89,6 +91,27 @@ class Queue:
                 return artifact_id
             self._aside.append(artifact_id)
         return None
+
+    def pop_while(
+        self, wanted: Callable[[str], T | None], count: int, fits: Callable[[str], bool] | None = None
+    ) -> list[T]:
+        """So many of those that `pop` would give at most, up to one that is not wanted; each as `wanted` has it, which
+        wants only such as fit.
+        """
+        ready, aside, ended, waiting, found = self._ready, self._aside, self._ended, self._waiting, list[T]()
+        while len(found) < count and (line := aside if fits is None and aside else ready):
+            artifact_id = line[0]
+            if artifact_id not in ended and not waiting[artifact_id]:
+                one = wanted(artifact_id)
+                if one is not None:
+                    self._taken.add(artifact_id)
+                    found.append(one)
+                elif fits is None or fits(artifact_id):
+                    break
+                else:
+                    aside.append(artifact_id)
+            line.popleft()
+        return found
 
     def next(self, count: int, *, aside: bool) -> list[str]:
         """So many of those that may start next, or of which that is not certain yet; with those that were put aside, if

@@ -372,6 +372,10 @@ class RunFailed(HeadwayError):
         )
 
 
+Made = tuple[str, Reason, int]
+"""An artifact that was made: why, and in how many ms."""
+
+
 class Reporter(Protocol):
     """Whoever wants to know what a run does, as it does it. `printed` comes from the threads that run commands."""
 
@@ -381,8 +385,13 @@ class Reporter(Protocol):
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None: ...
     def ended(self, result: RunResult) -> None: ...
 
+    def made(self, done: Sequence[Made]) -> None:
+        """What ended together, and well: as `finished` of one after the other, for whoever tells of many at once."""
+        for artifact_id, reason, ms in done:
+            self.finished(artifact_id, "made", reason, ms, "")
 
-class Silent:
+
+class Silent(Reporter):
     """Nobody wants to know."""
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
@@ -395,6 +404,9 @@ class Silent:
         pass
 
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
+        pass
+
+    def made(self, done: Sequence[Made]) -> None:
         pass
 
     def ended(self, result: RunResult) -> None:

@@ -7,11 +7,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import chain, zip_longest
+from typing import NamedTuple
 
 import msgspec
 
 from headway import bulk
-from headway.bulk import Answer, Order
+from headway.bulk import Answer, Known, Order
 from headway.core.gates import Check
 from headway.core.state import Output
 from headway.errors import HeadwayError
@@ -52,6 +55,13 @@ class Outcome(msgspec.Struct):
         return self
 
 
+Plain = tuple[Outcome, str, bytes]
+"""An artifact from which nothing came but bytes for a new file, and the path of that."""
+
+Made = tuple[Outcome, Sequence[Placed]]
+"""What came of an artifact, and all that it left."""
+
+
 class File(msgspec.Struct):
     """An output that is yet to be written, and the digest of what was left there."""
 
@@ -62,15 +72,33 @@ class File(msgspec.Struct):
 
 
 class _Due:
-    """Files that are yet to be written, together, and what waits for them."""
+    """Files that are yet to be written, together, and what waits for them. `plain`: those of which there is nothing
+    else to know; all of them are in `ended`.
+    """
 
-    __slots__ = ("added", "ended", "files", "size")
+    __slots__ = ("added", "ended", "files", "plain", "size")
 
     def __init__(self) -> None:
+        self.plain: list[Plain] = []
         self.files: list[File] = []
         self.size = 0
-        self.added: list[tuple[Outcome, Sequence[Placed]]] = []
+        self.added: list[Made] = []
         self.ended: list[Outcome] = []
+
+
+class _Written(NamedTuple):
+    """Plain files that were written together, column by column: as they were left, and the time that each was given."""
+
+    outcomes: Sequence[Outcome]
+    paths: Sequence[str]
+    data: Sequence[bytes]
+    found: Sequence[Known]
+    marked: Sequence[int]
+
+    def one_by_one(self) -> list[Made]:
+        """The same as what is known of any other."""
+        columns = zip(self.paths, self.data, self.found, self.marked, strict=True)
+        return [(outcome, (Placed(*one),)) for outcome, one in zip(self.outcomes, columns, strict=True)]
 
 
 class Row:
@@ -89,7 +117,8 @@ class Row:
         self._due = _Due()
         self._ended: list[Outcome] = []
         self._since = 0.0
-        self._made: list[tuple[Outcome, Sequence[Placed]]] = []
+        self._written: list[_Written] = []
+        self._made: list[Made] = []
         self._said: list[tuple[Outcome, str, bytes]] = []
         self._size = 0
 
@@ -103,7 +132,8 @@ class Row:
     def is_clear(self, path: str) -> bool:
         """Whether there is nothing to do or to be told before something is made for an output path (see `Outputs`)."""
         self._folder = None
-        return self._outputs.is_clear(path)
+        is_clear = self._outputs.is_clear
+        return is_clear(path) or (self._is_there(path) and is_clear(path))
 
     # Files.
 
@@ -126,8 +156,9 @@ class Row:
         """Write what was put off, and let those go on who waited for it; whether none of them has failed for it."""
         with self._lock:
             due, self._due = self._due, _Due()
+        written = self._write_plain(due) if due.plain else None
         files = [file for file in due.files if file.outcome.ok]  # what has failed since has left what it had by then
-        ready, alone, answers = self._written(files)
+        ready, alone, answers = self._write_together(files) if files else ([], [], [])
         with self._lock:
             for file, (error, found, marked) in zip(ready, answers, strict=True):
                 if error:
@@ -140,36 +171,51 @@ class Row:
             failed = [added for added in due.added if not added[0].ok]
             for outcome, made in failed:
                 outcome.outputs = left_by(self._outputs, [one.path for one in made if one.path])
-            self._add([added for added in due.added if added[0].ok] if failed else due.added)
+            self._add([added for added in due.added if added[0].ok] if failed else due.added, written)
             self._ended += due.ended
         return not [file for file in files if not file.outcome.ok]
 
-    def _written(self, files: list[File]) -> tuple[list[File], list[File], list[Answer]]:
+    def _write_plain(self, due: _Due) -> _Written | None:
+        """All that is plain, if it can be written just like that; what cannot becomes a file like any other."""
+        outcomes, paths, data = zip(*due.plain, strict=True)
+        answers = list[Answer]()
+        with suppress(Exception):  # whatever it is, it is told of each
+            answers = self._carry_out(self._outputs.order_all(paths, data)) if not self._lost(paths) else []
+        errors, found, marked = zip(*answers, strict=True) if answers else ((True,), (), ())
+        if not any(errors):
+            return _Written(outcomes, paths, data, found, marked)
+        for (outcome, path, text), answer in zip_longest(due.plain, answers):
+            placed = Placed(path, text)
+            if answer is not None and not answer[0]:
+                _, placed.found, placed.marked = answer
+            else:
+                due.files.append(File(self._outputs.order_new(path, text), outcome, placed, ""))
+            due.added.append((outcome, (placed,)))
+        return None
+
+    def _write_together(self, files: list[File]) -> tuple[list[File], list[File], list[Answer]]:
         """Files that were written together, those that have to be looked at alone, and what became of the first."""
         try:
-            ready, alone = self._sorted(files)
-            answers = bulk.write([file.order for file in ready]) if ready else []
+            lost = self._lost([file.placed.path for file in files])
+            ready, alone = list[File](), list[File]()
+            for file in files:
+                (alone if file.placed.path.rpartition("/")[0] in lost else ready).append(file)
+            return ready, alone, self._carry_out([file.order for file in ready])
         except Exception:  # noqa: BLE001  # whatever it is, it is told of each
             return [], files, []
+
+    def _carry_out(self, orders: list[Order]) -> list[Answer]:
+        answers = bulk.write(orders) if orders else []
         if len(answers) > FEW:
             self.pace = (answers[-1][2] - answers[0][2]) / (len(answers) - 1) / 1e9
-        return ready, alone, answers
+        return answers
 
-    def _sorted(self, files: list[File]) -> tuple[list[File], list[File]]:
-        """Files that can be written, and those whose folder is not what it was: recipes may have done anything to it
-        since it was looked at.
-        """
+    def _lost(self, paths: Sequence[str]) -> set[str]:
+        """The folders that are not what they were: recipes may have done anything to them since they were looked at."""
         self._outputs.refuse_late()
         self._outputs.forget_folders()
-        paths = [file.placed.path for file in files]
-        folders = [path[: path.rfind("/") + 1] for path in paths]
-        lost = {folder for folder, path in dict(zip(folders, paths, strict=True)).items() if not self._is_there(path)}
-        if not lost:
-            return files, []
-        ready, alone = list[File](), list[File]()
-        for folder, file in zip(folders, files, strict=True):
-            (alone if folder in lost else ready).append(file)
-        return ready, alone
+        folders = {path.rpartition("/")[0]: path for path in paths}
+        return {folder for folder, path in folders.items() if not self._is_there(path)}
 
     def _is_there(self, path: str) -> bool:
         """Whether the folder of an output is there, or could be made."""
@@ -202,7 +248,7 @@ class Row:
         The folder that the last of them was just put into is there until something else is done.
         """
         with self._lock:
-            if self._due.files:
+            if self._due.files or self._due.plain:
                 self._due.added.append((outcome, placed))
                 return
             if outcome.ok:  # else it could not be written
@@ -211,9 +257,12 @@ class Row:
         if path and not outcome.checks:
             self._folder = path[: path.rfind("/", 0, -1) + 1]
 
-    def _add(self, made: list[tuple[Outcome, Sequence[Placed]]]) -> None:
+    def _add(self, made: list[Made], written: _Written | None = None) -> None:
         self._made += made
         self._size += sum([len(one.data) for _, placed in made for one in placed])
+        if written is not None:
+            self._written.append(written)
+            self._size += sum(map(len, written.data))
         if self._size >= LARGE:
             self.keep()
 
@@ -226,8 +275,11 @@ class Row:
     def keep(self) -> None:
         """Take all that was added into blobs. What cannot be kept has failed: only that, and not what is beside it."""
         with self._lock:
-            made, texts = self._made, self._said
-            self._made, self._said, self._size = [], [], 0
+            made, texts, written = self._made, self._said, self._written
+            self._made, self._said, self._written, self._size = [], [], [], 0
+            if written and not (made or texts) and self._keep_written(written):
+                return
+            made += [one for many in written for one in many.one_by_one()]
             try:
                 data = [one for _, placed in made for one in placed]
                 kept = self._outputs.keep(data, {name: text for _, name, text in texts})
@@ -243,6 +295,17 @@ class Row:
                     alone.setdefault(outcome.id, (outcome, [], {}))[2][name] = text
                 for outcome, placed, own in alone.values():
                     self._keep_alone(outcome, placed, own)
+
+    def _keep_written(self, written: list[_Written]) -> bool:
+        """Take plain files into blobs, all of them at once; whether that could be done."""
+        outcomes, paths, data, found, marked = [list(chain.from_iterable(c)) for c in zip(*written, strict=True)]
+        try:
+            kept = self._outputs.keep_all(paths, data, found, marked)
+        except Exception:  # noqa: BLE001  # whoever looks at each of them finds out
+            return False
+        for outcome, output in zip(outcomes, kept, strict=True):
+            outcome.outputs = (output,)
+        return True
 
     def _keep_alone(self, outcome: Outcome, placed: list[Placed], texts: dict[str, bytes]) -> None:
         try:
@@ -263,23 +326,22 @@ class Row:
             due = self._due
             if not self._ended and not due.ended:
                 self._since = time.monotonic()
-            (due.ended if due.files else self._ended).append(outcome)
+            (due.ended if due.files or due.plain else self._ended).append(outcome)
             is_much = len(due.files) >= TOGETHER or due.size >= LARGE
         return (not is_much or self.write()) and outcome.ok
 
-    def end_with(self, file: File) -> bool:
+    def end_with(self, made: Plain) -> bool:
         """As `place`, `add` and `end`, of an artifact from which nothing came but a file that is written later."""
-        outcome, placed = file.outcome, file.placed
+        outcome, _, data = made
         with self._lock:
             due = self._due
             if not due.ended and not self._ended:
                 self._since = time.monotonic()
-            due.files.append(file)
-            due.size += len(placed.data)
-            due.added.append((outcome, (placed,)))
+            due.plain.append(made)
             due.ended.append(outcome)
-            is_much = len(due.files) >= TOGETHER or due.size >= LARGE
-        return not is_much or (self.write() and outcome.ok)
+            due.size += len(data)
+            is_much = len(due.plain) >= TOGETHER or due.size >= LARGE
+        return not is_much or self.write()
 
     def tell(self, *, after: float = 0.0) -> list[Outcome]:
         """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""

@@ -58,12 +58,13 @@ class Groups:
             self._by_artifact[artifact_id] = group
             self._sign()
 
-    def ended(self, artifact_id: str) -> None:
-        """What was running for this artifact, if anything, is over."""
-        if artifact_id in self._by_artifact:
-            with self._mutex:
-                del self._by_artifact[artifact_id]
-                self._sign()
+    def ended(self, *ids: str) -> None:
+        """What was running for these artifacts, if anything, is over."""
+        for artifact_id in ids if self._by_artifact else ():
+            if artifact_id in self._by_artifact:
+                with self._mutex:
+                    del self._by_artifact[artifact_id]
+                    self._sign()
 
     def _sign(self) -> None:
         if self._lock.held:

@@ -12,7 +12,6 @@ from headway.core.graph import ArtifactGraph
 from headway.core.ids import as_word
 from headway.core.lifecycle import last_made
 from headway.core.nearest import Nearest
-from headway.core.pipelines import units_id
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
 from headway.engine.result import Options
@@ -56,15 +55,22 @@ def _decided_by(spec: ArtifactSpec) -> tuple[str, ...]:
     """What says whether a round was the last, so that something can stand for it; or that there still is a unit."""
     if spec.gathers == "last":
         return spec.after
+    if not spec.pipeline:
+        return ()
+    from headway.core.pipelines import units_id
+
     return tuple(other for other in spec.after if other == units_id(spec.pipeline))
 
 
 def _named(state: State, words: Sequence[str]) -> list[str]:
     """What words name. While it is open which units there are, a word may name one that is yet to come."""
     sources = [p.name for p in state.settings.pipelines if p.units.source]
-    open_ = [units_id(name) for name in sources if name not in state.units or not state.units[name].units]
-    if not open_:
+    unknown = [name for name in sources if name not in state.units or not state.units[name].units]
+    if not unknown:
         return resolve(state, words, last=True, hint=f"{LISTED}; a goal is several words in quotes")
+    from headway.core.pipelines import units_id
+
+    open_ = [units_id(name) for name in unknown]
     found: list[str] = []
     for word in words:
         try:
@@ -176,7 +182,7 @@ def resolve(
         matches = matches or _writers(state, os.path.normpath(word), last=last)
         if not matches:
             named = [phase.id for p in state.settings.pipelines for phase in p.phases] if phases else []
-            near = Nearest([*named, *state.artifacts]).of(word)
+            near = _of_unit_named_with_pipeline(state, word) or Nearest([*named, *state.artifacts]).of(word)
             raise UsageError(
                 f"Plan {state.plan_id} has no artifact {'or phase ' if named else ''}{word}",
                 facts={"did you mean": near} if near else {},
@@ -185,6 +191,13 @@ def resolve(
             )
         found += matches
     return found
+
+
+def _of_unit_named_with_pipeline(state: State, word: str) -> str:
+    """`p03/html`, where `post:p03/html` was asked for: only what stands for all units begins with the pipeline."""
+    pipeline, _, rest = word.partition(":")
+    own = [a for a, spec in state.artifacts.items() if spec.unit and spec.pipeline == pipeline]
+    return Nearest(own).of(rest) if not rest.startswith("*") else ""
 
 
 def _writers(state: State, path: str, *, last: bool) -> list[str]:

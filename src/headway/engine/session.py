@@ -12,25 +12,27 @@ import msgspec
 
 from headway import disk
 from headway.calm import calmly
+from headway.core.check import Problem
 from headway.core.commands import ExpandUnits
 from headway.core.events import Record
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
 from headway.core.lifecycle import files_of, unfinished
-from headway.core.pipelines import strangers, without_units
-from headway.core.plan import ArtifactSpec, PlanSpec
+from headway.core.plan import ArtifactSpec
 from headway.core.state import Output, Position, State
 from headway.engine import neighbours, prompts, scheduler_lock, stamping
-from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age, warn_of_order
-from headway.engine.elsewhere import Elsewhere, check_beside_others
+from headway.engine.asking import SPENDS, Question, ask_first, clock, kind_of, warn_of_age
+from headway.engine.drafts import invalid, refuse_drafts
+from headway.engine.elsewhere import Elsewhere
 from headway.engine.ending import left_by_units
 from headway.engine.formerly import Formerly
 from headway.engine.functions import Function, loader
-from headway.engine.growth import Growth, foresee
 from headway.engine.imports import UNGUARDED
 from headway.engine.judge import Judge
 from headway.engine.judged import Judged
 from headway.engine.neighbours import Neighbour
+from headway.engine.order import warnings_of_order
+from headway.engine.parting import kept_before
 from headway.engine.precedents import Precedents
 from headway.engine.recipes.prints import listening
 from headway.engine.result import Decision, Options, Reporter, RunResult, Silent
@@ -48,6 +50,7 @@ from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanStore
 
 if TYPE_CHECKING:
+    from headway.engine.growth import Growth  # what grows is loaded for plans with pipelines
     from headway.engine.run import Run  # what makes artifacts is loaded where some are made
 
 
@@ -73,11 +76,22 @@ def _growing(writer: Writer, known: State, warn: Callable[[str], None]) -> Itera
     yield
     assert writer.state is not None, "a plan that was run has events"
     for pipeline in writer.state.settings.pipelines:
+        from headway.core.pipelines import strangers
+
         now = writer.state.units.get(pipeline.name)
         if now is None or not now.units or now == before.get(pipeline.name):
             continue
         if text := strangers(pipeline, now.units):
             warn(text)
+
+
+def without_units(state: State) -> list[str]:
+    """Pipelines of which there are no units, in words."""
+    if not state.settings.pipelines:
+        return []
+    from headway.core import pipelines
+
+    return pipelines.without_units(state)
 
 
 class Session:
@@ -138,11 +152,21 @@ class Session:
         return judged
 
     def _growth(self, outputs: Outputs) -> Growth:
+        from headway.engine.growth import Growth
+
         return Growth(outputs.observer.expand, outputs.bytes_of)
 
     def foreseen(self, execution: SavedExecution) -> tuple[SavedExecution, list[ExpandUnits]]:
         """The plan as it will be once its pipelines are expanded, and what expands them."""
-        return foresee(execution, Outputs(self.root, self.store.blobs, Observer(self.root)), by=self.by)
+        if not execution.state.settings.pipelines and not execution.state.units:
+            return execution, []
+        from headway.engine.growth import foresee
+
+        try:
+            return foresee(execution, Outputs(self.root, self.store.blobs, Observer(self.root)), by=self.by)
+        except PlanInvalid as error:
+            problems = [problem for problem in error.problems if isinstance(problem, Problem)]
+            raise invalid(execution.state, problems, self.root, self.store) from None
 
     def _ask_about_prompts(self, judged: Judged, call: Call) -> tuple[Call, RunResult | None]:
         """A prompt that changed before the plan was finished is the user's to decide about, before anything is made.
@@ -192,7 +216,7 @@ class Session:
         standing = self._standing(execution, options, functions) if trusting else None
         concerned = stamping.concerned(execution.state, standing.changed) if standing is not None else None
         known = cache.stats(files_of(execution.state)) if concerned is None and observer is None else {}
-        seen = observer or Observer(self.root, known, recall=cache.stat)
+        seen = observer or Observer(self.root, known, recall=cache.stats)
         outputs = Outputs(self.root, self.store.blobs, seen, largest=self._largest(execution.state))
         precedents = Precedents(self.store, cache, writable=writable)
         boot = disk.boot_id()
@@ -281,7 +305,7 @@ class Session:
         )
         folder = self.store.folder(plan_id)
         judged = self.judge(plan_id, options=options, functions=functions, writable=True, execution=execution)
-        self._refuse_problems(judged.execution.state)
+        refuse_drafts(judged.execution.state, self.root, self.store)
         call, refused = self._ask_about_prompts(judged, call)
         if refused is not None:
             return refused
@@ -292,12 +316,14 @@ class Session:
         if is_idle and not judged.was_cut_off:
             return self._nothing_to_do(folder, judged, call.reporter)
         if not is_idle:
-            self._refuse_without_extras(judged, options)
-            self._refuse_unguarded(judged, call)
-            refused = self._ask(judged, call)
+            stale = judged.stale
+            self._refuse_without_extras(judged, stale, options)
+            self._refuse_unguarded(judged, stale, call)
+            refused = self._ask(judged, stale, call)
             if refused is not None:
                 return refused
-            if warning := warn_of_order(judged.judge.graph, judged.stale, judged.judge.shared.chains):
+            judge = judged.judge
+            for warning in warnings_of_order(judge.graph, stale, judge.shared, judge.state.settings.vars):
                 call.warn(warning)
         try:
             if not is_idle:
@@ -317,35 +343,34 @@ class Session:
                 self.store.notice(problem)
         return result
 
-    def _refuse_without_extras(self, judged: Judged, options: Options) -> None:
+    def _refuse_without_extras(self, judged: Judged, stale: Sequence[str], options: Options) -> None:
         """What cannot be made here at all, also of units yet to come, is said before anything is begun."""
         state, reasons = judged.execution.state, judged.reasons
-        making = map(state.artifacts.__getitem__, judged.stale)
+        making = [spec for spec in map(state.artifacts.__getitem__, stale) if spec.templates]
         unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
         specs = chain(making, (phase for p in unknown for phase in p.phases))
         needed = (spec for spec in specs if spec.templates and spec.has_recipe)
         refuse_without_jinja(s.id for s in needed if s.id not in reasons or reasons[s.id].code not in RESTORABLE)
 
-    def _refuse_unguarded(self, judged: Judged, call: Call) -> None:
+    def _refuse_unguarded(self, judged: Judged, stale: Sequence[str], call: Call) -> None:
         """A program that runs its plan whenever its functions are imported is told so before anything is begun."""
         state = judged.execution.state
         by_program = state.proposal is not None and not state.proposal.path.endswith(stamping.PLAN_FILES)
         if call.load is None or call.functions or not by_program:
             return
-        stale = map(state.artifacts.__getitem__, judged.stale)
-        for spec in {spec.make.partition(":")[0]: spec for spec in stale if ".py:" in spec.make}.values():
+        specs = map(state.artifacts.__getitem__, stale)
+        for spec in {spec.make.partition(":")[0]: spec for spec in specs if ".py:" in spec.make}.values():
             try:
                 call.load(spec)
             except UsageError as error:  # whatever else is wrong with it is told when its turn comes
                 if error.error_code == UNGUARDED:
                     raise
 
-    def _ask(self, judged: Judged, call: Call) -> RunResult | None:
+    def _ask(self, judged: Judged, stale: Sequence[str], call: Call) -> RunResult | None:
         """Ask what has to be asked before anything is started; what to answer if nobody agrees."""
         state = judged.execution.state
-        if not state.planned_at and not any(kind_of(spec) in SPENDS for spec in state.artifacts.values()):
+        if not state.planned_at and not any(kind_of(s) in SPENDS for s in state.artifacts.values() if s.agent):
             return None
-        stale = judged.stale
         making = [a for a in stale if state.artifacts[a].has_recipe]
         question = ask_first(state, making, self._costs(state, making))
         if question is not None and not call.options.yes and not (call.agree is not None and call.agree(question)):
@@ -380,6 +405,8 @@ class Session:
             as_judged = writer.position == before
             due = judged.due if as_judged else self._growth(judged.judge.outputs).due(state)
             for command in due:
+                for preserve in kept_before(writer.plan, command, disk.boot_id(), lambda: judged.judge.outputs):
+                    writer.execute(preserve, by=self.by, wait=False)
                 writer.execute(command, by=self.by, wait=False)
                 state = writer.state
                 assert state is not None, "it only grew"
@@ -470,8 +497,19 @@ class Session:
         """How many artifacts a run makes at once, if the plan's profile does not say less."""
         return options.jobs or state.settings.jobs or os.cpu_count() or 1
 
-    def accept(self, plan_id: str, words: Sequence[str], *, everything: bool = False, reason: str = "") -> list[str]:
-        """What is on disk counts as the output of these artifacts, also where they were never made."""
+    def accept(
+        self,
+        plan_id: str,
+        words: Sequence[str],
+        *,
+        everything: bool = False,
+        reason: str = "",
+        brought: Sequence[Output] = (),
+    ) -> list[str]:
+        """What is on disk counts as the output of these artifacts, also where they were never made.
+
+        `brought`: of a file that others change after them, these bytes do, which stand there only for now.
+        """
         judged = self.judge(plan_id)
         state = judged.execution.state
         named = [made_as(state, resolve(state, [word])) for word in words]
@@ -488,8 +526,8 @@ class Session:
                 writer.execute(command, by=self.by)  # units that no run has come to yet
             judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
-            accepted = [a for a, found in judged.reasons.items() if a in wanted and not found.fresh]
-            run.accept(accepted, reason)
+            accepted = [a for a, found in judged.reasons.items() if a in wanted and (brought or not found.fresh)]
+            run.accept(accepted, reason, brought)
         return accepted
 
     def _leave_stamp(self, folder: PlanFolder, judge: Judge, position: Position | None) -> None:
@@ -540,27 +578,6 @@ class Session:
         outputs = Outputs(self.root, self.store.blobs, Observer(self.root))
         return {a: completion.outputs for a, completion in done.items()}, self._reader(outputs)
 
-    def _refuse_problems(self, state: State) -> None:
-        if state.proposal is not None and state.proposal.problems:
-            path = state.proposal.path
-            raise PlanInvalid(
-                state.proposal.problems,
-                where=f"Plan {state.plan_id} is a draft: {path}",
-                hint=f"correct {path}, then: headway plans new {path}",
-            )
-        if state.sound:
-            return
-        spec = PlanSpec(
-            goal=state.goal,
-            id=state.plan_id,
-            settings=state.settings,
-            profile=state.profile,
-            artifacts=tuple(state.artifacts.values()),
-        )
-        problems = check_beside_others(spec, state.plan_id, self.store)
-        if problems:
-            raise PlanInvalid(problems, where=f"Plan {state.plan_id}")
-
     def resolve(self, state: State, words: Sequence[str]) -> list[str]:
         """Artifacts that words name: ids, patterns of ids, or output paths."""
         return resolve(state, words)
@@ -577,6 +594,6 @@ class Session:
     def _keep_stats(self, observer: Observer) -> None:
         if observer.changed:
             cache = Cache(os.path.join(self.home, "cache.sqlite"))
-            cache.keep_stats((path, observer.entries[path]) for path in observer.changed if path in observer.entries)
+            cache.keep_stats(observer.entries, observer.changed)
             cache.close()
             observer.changed.clear()  # what is kept once need not be kept again

@@ -41,17 +41,32 @@ class Shared:
         self._courtesy: dict[str, list[str]] = {}
         self._order: list[str] = []
         modified: dict[str, None] = {}
+        read: set[str] = set()
         self.ordered = False
         """Whether anything has its place by more than what it requires."""
         for spec in graph.artifacts.values():
-            if spec.modifies or spec.after or spec.iteration:
+            if spec.modifies or spec.after or spec.iteration or spec.reads:
                 modified.update(dict.fromkeys(spec.modifies))
                 modified.update(dict.fromkeys(spec.produces if spec.iteration else ()))
+                read.update(spec.reads)
                 self.ordered = True
         if self.ordered:
-            self._order = _sorted(graph.artifacts, self._asked, _is_about_files)
+            makers = self._makers({*modified, *read})
+            modified.update(dict.fromkeys(path for path in makers if path in read))
+            self._order = _sorted(graph.artifacts, lambda a: self._asked_with(a, makers), _is_about_files)
         if modified:
             self._build(modified)
+
+    def _makers(self, paths: Collection[str]) -> dict[str, str]:
+        """Who produces each of these paths, as far as somebody does."""
+        specs = self._graph.artifacts.values()
+        return {path: spec.id for spec in specs if not spec.gathers for path in spec.produces if path in paths}
+
+    def _asked_with(self, artifact_id: str, makers: Mapping[str, str]) -> Iterable[str]:
+        """What comes before an artifact, with whoever produces what it changes or reads in place."""
+        spec = self._graph[artifact_id]
+        own = [makers[path] for path in (*spec.modifies, *spec.reads) if path in makers]
+        return (*self._asked(artifact_id), *own) if own else self._asked(artifact_id)
 
     def _asked(self, artifact_id: str) -> Iterable[str]:
         spec = self._graph[artifact_id]
@@ -284,6 +299,11 @@ class Shared:
             stage = self._readers.get(artifact_id, {}).get(path)
             start = place[stage] + 1 if stage is not None else 0
         return (stages[number] for number in range(start - 1, -1, -1))
+
+    def later(self, artifact_id: str, path: str) -> list[str]:
+        """The stages after this one."""
+        place = self._place.get(path, {})
+        return self.chains[path][place[artifact_id] + 1 :] if artifact_id in place else []
 
     def is_last(self, artifact_id: str, path: str) -> bool:
         """Whether nobody changes the path after this artifact."""

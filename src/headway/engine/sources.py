@@ -9,12 +9,14 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.paths import is_glob, is_text
-from headway.core.placeholders import Placeholder, substitute
 from headway.core.plan import ArtifactSpec
 from headway.files.observe import UNREADABLE, Observer
+
+if TYPE_CHECKING:
+    from headway.core.placeholders import Placeholder
 
 _WORD_BREAKS = str.maketrans(dict.fromkeys("|&;<>()`", " "))
 _ELSEWHERE = ("/", "-", "{", "~", "..", ".headway")
@@ -57,6 +59,8 @@ class Sources:
         self._made = {path.rstrip("/") for path in made} if self._folders else set(made)
         self._digests: dict[str, str] = {}
         self._matches: dict[str, list[str]] = {}
+        self._named: dict[tuple[str, ...], list[str]] = {}
+        """What plain paths name; nothing, where there is a pattern among them."""
         self.forgotten = 0
         """How often anything had to be looked at anew: as long as this stays, so does what `look` says."""
         self._words: dict[str, list[str]] = {}
@@ -88,8 +92,12 @@ class Sources:
         """The files that `sources` names. What the artifact itself writes is none, whatever pattern matches it."""
         if not spec.sources:
             return []
-        if not any(map(is_glob, spec.sources)):
-            return self._observer.expand(spec.sources)
+        named = self._named.get(spec.sources)
+        if named is None:
+            is_plain = not any(map(is_glob, spec.sources))
+            named = self._named[spec.sources] = self._observer.expand(spec.sources) if is_plain else []
+        if named:
+            return named
         found = sorted({path for pattern in spec.sources for path in self._matching(pattern)})
         own = tuple(f"{path.rstrip('/')}/" for path in (*spec.produces, *spec.modifies))
         return [path for path in found if path in spec.sources or not f"{path}/".startswith(own)]
@@ -104,13 +112,15 @@ class Sources:
     def words(self, spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
         """Words of its commands that name files of the project which the plan does not make."""
         found: list[str] = []
-        for command in (spec.run, spec.verify):
-            if "{vars." in command:
-                command = substitute(command, lambda p: _plain(p, variables))
+        for command in _commands(spec, variables):
             if command and command not in self._words:
                 self._words[command] = [w for word in _split(command) if (w := self._candidate(word))]
             found += [word for word in self._words.get(command, ()) if self._is_file(word)]
         return found
+
+    def look_ahead(self, specs: Iterable[ArtifactSpec]) -> None:
+        """These are about to be looked at: what is known of what they declare is asked for at once."""
+        self._observer.recall({path for spec in specs for path in self.declared(spec)})
 
     def look(self, path: str) -> str:
         """A file's digest, taken once and again only after `forget`."""
@@ -166,7 +176,7 @@ class Sources:
     def absent_words(self) -> list[str]:
         """Words of commands that would be sources if files of that name appeared."""
         words = dict.fromkeys(word for found in self._words.values() for word in found)
-        return [word for word in words if not self._is_file(word)]
+        return [word for word in words if not word.endswith("/") and not self._is_file(word)]
 
     def _candidate(self, word: str) -> str:
         word = word.removeprefix("./")
@@ -179,6 +189,21 @@ class Sources:
         if there is None:
             there = self._there[word] = os.path.isfile(os.path.join(self._root, word))
         return there
+
+
+def words_of(spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
+    """All words of its commands."""
+    return [word for command in _commands(spec, variables) for word in _split(command)]
+
+
+def _commands(spec: ArtifactSpec, variables: Mapping[str, Any]) -> list[str]:
+    """What is run to make it and to check it, with the plan's variables in place."""
+    commands = [spec.run, spec.verify]
+    if "{vars." in spec.run or "{vars." in spec.verify:
+        from headway.core.placeholders import substitute  # many plans have functions only
+
+        commands = [substitute(command, lambda p: _plain(p, variables)) for command in commands]
+    return commands
 
 
 def _split(command: str) -> list[str]:
@@ -198,5 +223,14 @@ def _plain(placeholder: Placeholder, variables: Mapping[str, Any]) -> str:
 
 def redirects_to(spec: ArtifactSpec, path: str) -> bool:
     """Whether the command says itself that it writes this file: `> file` or `>> file`."""
-    targets = re.findall(_REDIRECTED, f"{spec.run}\n{spec.verify}")
-    return path in (target.strip("\"'").removeprefix("./") for target in targets)
+    return path in _targets(f"{spec.run}\n{spec.verify}")
+
+
+def only_written(spec: ArtifactSpec) -> set[str]:
+    """The files that a command says it writes, and names nowhere else."""
+    text = f"{spec.run}\n{spec.verify}"
+    return _targets(text).difference(word.removeprefix("./") for word in _split(re.sub(_REDIRECTED, " ", text)))
+
+
+def _targets(text: str) -> set[str]:
+    return {target.strip("\"'").removeprefix("./") for target in re.findall(_REDIRECTED, text)}

@@ -91,6 +91,10 @@ class Stages:
         """Whether these bytes are what a shared file was before anybody changed it."""
         return digest == self._origin(stage, path)
 
+    def later(self, artifact_id: str, path: str) -> list[str]:
+        """Those who have changed a shared path after an artifact."""
+        return [stage for stage in self._judge.shared.later(artifact_id, path) if self._judge.known(stage) is not None]
+
     def answers_for(self, artifact_id: str, path: str) -> bool:
         """Whether what is on disk is this artifact's: it is the newest stage of a shared path that was ever made."""
         stages = self._judge.shared.chains.get(path)

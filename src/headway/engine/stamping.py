@@ -20,13 +20,15 @@ from headway.files.observe import AS_LEFT, RACY_NS, SKIPPED, manifest_of
 from headway.version import VERSION
 
 if TYPE_CHECKING:
-    from headway.core.plan import ArtifactSpec
+    from headway.bulk import Known
     from headway.engine.judge import Judge
     from headway.files.observe import Observer
 
 TAIL = 36
 """So much of the end of a ledger tells it from any other: the hash of its newest event."""
 PLAN_FILES = (".yaml", ".yml", ".json")
+SEARCH_PATH = "PYTHONPATH"
+"""Where the project's modules are looked for depends on it."""
 CONFIGS = ("headway.toml", "pyproject.toml")
 
 
@@ -85,7 +87,7 @@ class Named(NamedTuple):
     `apart`: those of the files that no artifact reads or leaves.
     """
 
-    files: dict[str, tuple[int, int, int, int]]
+    files: dict[str, Known]
     folders: dict[str, tuple[int, int, int]]
     absent: set[str]
     apart: dict[str, str]
@@ -101,10 +103,12 @@ def _named(
     absent = {path for part in parts for path in (*part.judge.absent_words(), *part.judge.code.absent)}
     absent |= {path for path in CONFIGS if not os.path.lexists(os.path.join(root, path))}
     if before is not None:
+        if not _lists_as_before(judge, folders, root):
+            return None
         folders, absent = before.folders | folders, absent | before.absent
     changed = any(map(_sources_changed, parts))
     absent |= {path for part in parts for path in part.judge.observer.broken}
-    changed = changed or any(os.path.isfile(os.path.join(root, path)) for path in absent)
+    changed = changed or any(stamp.is_there(os.path.join(root, path)) for path in absent)
     apart = {path: digest for part in parts for path, digest in _apart(part, root).items()} | proposal
     read = _files(parts)
     files = None if changed or read is None else _settled(judge, read | apart)
@@ -112,6 +116,8 @@ def _named(
     if files is None or texts is None or not _is_all(judge, files):
         return None
     env = {name: environ.get(name) for part in parts for name in _variables(part)}
+    if any(part.judge.code.files for part in parts):
+        env[SEARCH_PATH] = environ.get(SEARCH_PATH)
     if before is not None:
         files, env = before.untouched | files, before.env | env
         apart |= dict.fromkeys(before.apart, "")
@@ -123,14 +129,14 @@ class Standing(NamedTuple):
     """A stamp that would hold but for some files: what it names, and these."""
 
     changed: frozenset[str]
-    files: Mapping[str, tuple[int, int, int, int]]
+    files: Mapping[str, Known]
     folders: dict[str, tuple[int, int, int]]
     absent: frozenset[str]
     env: dict[str, str | None]
     apart: tuple[str, ...]
 
     @property
-    def untouched(self) -> dict[str, tuple[int, int, int, int]]:
+    def untouched(self) -> dict[str, Known]:
         """The files that are what they were."""
         files = dict(self.files)
         for path in self.changed:
@@ -197,13 +203,23 @@ def _with_folders(paths: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def _is_all(judge: Judge, files: Mapping[str, tuple[int, int, int, int]]) -> bool:
+def _is_all(judge: Judge, files: Mapping[str, Known]) -> bool:
     """Whether what has changed by now concerns only artifacts that were judged."""
     before = judge.standing
     if before is None:
         return True
     who = concerned(judge.state, {path for path, found in files.items() if before.files.get(path) != found})
     return who is not None and who.issubset(judge.order)
+
+
+def _lists_as_before(judge: Judge, folders: Mapping[str, tuple[int, int, int]], root: str) -> bool:
+    """Whether what came or went in these folders concerns only artifacts that were judged."""
+    before = judge.standing
+    moved = {name for name, found in folders.items() if before is not None and before.folders.get(name, found) != found}
+    if not moved:
+        return True
+    judged = set(judge.order)
+    return moved.isdisjoint(_folders(Part(judge, [a for a in judge.state.artifacts if a not in judged]), root))
 
 
 def _identity(state: State, functions: Mapping[str, Callable[..., Any]], root: str) -> tuple[str, str] | None:
@@ -223,12 +239,11 @@ class Part:
 
     def __init__(self, judge: Judge, ids: list[str]) -> None:
         self.judge = judge
-        self.left = dict(zip(ids, map(judge.recorded, ids), strict=True))
+        self.left = dict(zip(ids, judge.recorded_all(ids), strict=True))
         """What stands at the paths of each."""
-
-    @property
-    def specs(self) -> Iterator[ArtifactSpec]:
-        return map(self.judge.state.artifacts.__getitem__, self.left)
+        specs = map(judge.state.artifacts.__getitem__, ids)
+        self.special = [spec for spec in specs if spec.sources or spec.reads or spec.templates or spec.env]
+        """Those that name files which others do not make, or variables: of many plans they are few."""
 
 
 def _end(ledger: str) -> tuple[int, bytes]:
@@ -241,9 +256,8 @@ def _end(ledger: str) -> tuple[int, bytes]:
 
 def _variables(part: Part) -> Iterator[str]:
     yield from part.judge.state.settings.env
-    for spec in part.specs:
-        if spec.env:
-            yield from spec.env
+    for spec in part.special:
+        yield from spec.env
 
 
 def _all_is_well(judge: Judge) -> bool:
@@ -255,7 +269,7 @@ def _all_is_well(judge: Judge) -> bool:
 
 
 def _sources_changed(part: Part) -> bool:
-    """Whether a pattern matches other files now than when it was judged."""
+    """Whether a pattern matches files that were not there when it was judged, or a word of a command names one."""
     judge = part.judge
     for pipeline in judge.state.settings.pipelines:
         known = judge.state.units.get(pipeline.name)
@@ -264,10 +278,11 @@ def _sources_changed(part: Part) -> bool:
         ):
             return True
     judge.files.forget_matches()
+    by_words = [spec for a in part.left if (spec := judge.state.artifacts[a]).run or spec.verify]
     return any(
-        not set(judge.files.declared(spec)) <= set(judge.now[spec.id].sources)
-        for spec in part.specs
-        if spec.sources and spec.id in judge.now
+        not judge.now[spec.id].sources.keys() >= {*judge.sources_now(spec)}
+        for spec in (*(spec for spec in part.special if spec.sources), *by_words)
+        if spec.id in judge.now
     )
 
 
@@ -287,11 +302,11 @@ def _files(parts: Iterable[Part]) -> dict[str, str] | None:
         left, now = _left(part), part.judge.now
         made = dict(left)
         is_plain = len(made) == len(left) and found.keys().isdisjoint(made)
-        if not is_plain or any(spec.reads or spec.templates for spec in part.specs):
+        if not is_plain or any(spec.reads or spec.templates for spec in part.special):
             if not _add_one_by_one(found, part):
                 return None
             continue
-        found |= made
+        found = found | made if found else made
         for fp in [fp for a in part.left if (fp := now.get(a)) is not None and fp.sources]:
             for path, digest in fp.sources.items():
                 if found.setdefault(path, digest)[:LENGTH] != digest[:LENGTH]:
@@ -337,7 +352,7 @@ def _left(part: Part) -> list[tuple[str, str]]:
     ]
 
 
-def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, int]] | None:
+def _texts(parts: Iterable[Part], root: str) -> dict[str, Known] | None:
     """The files that hold the texts of artifacts without files, as they are; None if one is gone."""
     held: set[str] = set()
     for part in parts:
@@ -348,19 +363,12 @@ def _texts(parts: Iterable[Part], root: str) -> dict[str, tuple[int, int, int, i
     return stats if len(stats) == len(found) else None
 
 
-def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, int, int]] | None:
+def _settled(judge: Judge, files: dict[str, str]) -> dict[str, Known] | None:
     """The stats of these files, if each still is what it was when it was judged and has come to rest since."""
     observer = judge.observer
     rested = False
-    found: dict[str, tuple[int, int, int, int]] = {}
-    waiting: list[tuple[str, str]] = []
-
-    def add(more: Mapping[str, str]) -> None:
-        sure = _undoubted(observer, more)
-        found.update(sure)
-        waiting.extend((path, digest) for path, digest in more.items() if path not in sure)
-
-    add(files)
+    found = _undoubted(observer, files)
+    waiting = [one for one in files.items() if one[0] not in found] if len(found) < len(files) else []
     for path, digest in waiting:
         seen = observer.look(path)
         if seen.digest[: len(digest)] != digest[: len(seen.digest)] or not seen.digest:
@@ -369,7 +377,10 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
             inside = list(observer.tree(path))
             if hashlib.sha256(manifest_of(inside)).hexdigest() != seen.digest:
                 return None
-            add({f"{path}/{name}": inner.digest for name, inner in inside})
+            digests = {f"{path}/{name}": inner.digest for name, inner in inside}
+            sure = _undoubted(observer, digests)
+            found |= sure
+            waiting += [one for one in digests.items() if one[0] not in sure]
             continue
         entry = observer.entries.get(path)
         if entry is None:
@@ -386,28 +397,27 @@ def _settled(judge: Judge, files: dict[str, str]) -> dict[str, tuple[int, int, i
             entry = observer.entries[path]
             if again.digest != seen.digest or entry.rest() <= 0:
                 return None
-        size, mtime, ctime, inode = entry.stat
-        found[path] = (size, mtime, ctime, inode)
+        found[path] = entry.stat
     return found
 
 
-def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, tuple[int, int, int, int]]:
+def _undoubted(observer: Observer, files: Mapping[str, str]) -> dict[str, Known]:
     """The stats of those files that nothing casts doubt on, as most are; the others have to be looked at.
 
     What Headway wrote itself is named as it left it: should it be something else by now, the stamp does not hold.
     Others are looked at once more, for what was read may have been read through a link.
     """
     entries = observer.entries
-    found: dict[str, tuple[int, int, int, int]] = {}
+    found: dict[str, Known] = {}
     read: list[str] = []
     for path, digest in files.items():
         entry = entries.get(path)
         if entry is None:
             continue
-        size, mtime, ctime, inode = entry.stat
+        _, mtime, ctime, _ = known = entry.stat
         rest = entry.at - RACY_NS - max(mtime, ctime)  # as the entry would say
         if rest > 0 and entry.digest.startswith(digest):
-            found[path] = (size, mtime, ctime, inode)
+            found[path] = known
             if rest != AS_LEFT:
                 read.append(path)
     for number in bulk.changed(os.path.join(observer.root, ""), read, [found[path] for path in read]):
@@ -421,7 +431,7 @@ def _folders(part: Part, root: str) -> dict[str, tuple[int, int, int]]:
     for pipeline in part.judge.state.settings.pipelines:
         if pipeline.units.files:
             names |= _folders_behind(pipeline.units.files, root)
-    for pattern in {pattern for spec in part.specs for pattern in spec.sources}:
+    for pattern in {pattern for spec in part.special for pattern in spec.sources}:
         if is_glob(pattern):
             names |= _folders_behind(pattern, root)
         elif os.path.isdir(os.path.join(root, pattern)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from headway.core.approval import is_open
 from headway.core.freshness import EDITS, RESTORABLE, ROOTLESS, Reason, root_causes
-from headway.core.gates import missing
+from headway.core.gates import Missing, missing
 from headway.core.ids import as_word
 from headway.core.lifecycle import progress, statuses
 from headway.core.plan import ArtifactSpec, Pipeline
@@ -61,7 +61,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
                 "requires": list(spec.requires),
                 **_of_pipeline(spec),
                 "error": state.failed[a].error if a in state.failed else None,
-                "missing": [lack.to_dict() for lack in missing(state, a)] if waits else [],
+                "missing": [lack.to_dict() for lack in lacking(judged, a)] if waits else [],
                 "skipped": state.skipped[a].reason if status[a] == "skipped" else None,
                 "blocked_by": blockers.get(a),
                 "claim": _claim(state.claims[a], gone) if a in state.claims else None,
@@ -86,7 +86,7 @@ def _run(run: Run) -> dict[str, Any]:
 def _paused(state: State) -> dict[str, Any] | None:
     """Why and where the last run stopped, and when it is worth trying again."""
     run = state.run
-    if run is None or run.status != "paused" or not run.artifact:
+    if run is None or not run.artifact:
         return None
     spec = state.artifacts.get(run.artifact)
     return {
@@ -112,7 +112,7 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
             unit: {
                 phase: {
                     "status": status[f"{unit}/{phase}"],
-                    "freshness": "fresh" if judged.reasons[f"{unit}/{phase}"].fresh else "stale",
+                    "freshness": "fresh" if _is_fresh(judged, f"{unit}/{phase}") else "stale",
                 }
                 for phase in phases
                 if f"{unit}/{phase}" in status
@@ -120,6 +120,13 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
             for unit in (known.units if known is not None else ())
         },
     }
+
+
+def _is_fresh(judged: Judged, artifact_id: str) -> bool:
+    """Whether it is, with the round that it stands for: one that only has to be put back makes nothing else stale."""
+    spec = judged.execution.state.artifacts[artifact_id]
+    stands_for = spec.requires if spec.gathers == "last" else ()
+    return all(judged.reasons[a].fresh for a in (artifact_id, *stands_for))
 
 
 def _of_pipeline(spec: ArtifactSpec) -> dict[str, Any]:
@@ -205,9 +212,9 @@ def _ways_from_state(artifact_id: str) -> Decision:
 def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str:
     """What has to be typed before a run can make it; "" if a run can."""
     state, spec = judged.execution.state, judged.execution.state.artifacts[artifact_id]
-    lacking = missing(state, artifact_id)
+    lacks = lacking(judged, artifact_id)
     people = {gate.name for gate in spec.gates if gate.kind != "check" and artifact_id not in state.failed}
-    words = [lack for lack in lacking if lack.kind != "gate" or lack.name in people]
+    words = [lack for lack in lacks if lack.kind != "gate" or lack.name in people]
     if words:
         return words[0].command
     code = judged.reasons[artifact_id].code
@@ -223,6 +230,13 @@ def _helps(judged: Judged, artifact_id: str, blockers: Mapping[str, str]) -> str
     claim = state.claims.get(artifact_id)
     is_held = claim is not None and not (claim.lease and claim.lease < now())
     return _why(artifact_id) if is_held else f"headway claim {as_word(artifact_id)}"
+
+
+def lacking(judged: Judged, artifact_id: str) -> list[Missing]:
+    """What it needs from somebody; no word about bytes that the next run would make anew."""
+    found = missing(judged.execution.state, artifact_id)
+    is_as_made = judged.reasons[artifact_id].code == "gates_open"
+    return found if is_as_made else [lack for lack in found if lack.kind != "gate"]
 
 
 def _why(artifact_id: str) -> str:
@@ -258,7 +272,8 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     spec, reason = state.artifacts[artifact_id], judged.reasons[artifact_id]
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
-    status, blocked_by = statuses(state)[artifact_id], _blocked_by(judged, artifact_id)
+    before = _in_its_way(judged, artifact_id)
+    status, blocked_by = statuses(state)[artifact_id], _blocked_by(judged, before)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     if decide is None and reason.code == "pre_state_changed":
         decide = _ways_from_state(artifact_id)
@@ -277,8 +292,9 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "cascade": cascade if not reason.fresh else [],
         "skipped": state.skipped[artifact_id].reason if artifact_id in state.skipped else None,
         "blocked_by": blocked_by,
-        "held_by": _held_by(judged, artifact_id) if not reason.fresh else {},
-        "missing": [lack.to_dict() for lack in missing(state, artifact_id)],
+        "held_by": _held_by(judged, before) if not reason.fresh else {},
+        "waits_for": _waits_for(judged, artifact_id, before, gone) if not reason.fresh else {},
+        "missing": [lack.to_dict() for lack in lacking(judged, artifact_id)],
         "claim": _claim(state.claims[artifact_id], gone) if artifact_id in state.claims else None,
         "elsewhere": _elsewhere(judged, artifact_id),
         "decide": decide._asdict() if decide else None,
@@ -297,6 +313,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
         "paused": _paused(state) if state.run is not None and state.run.artifact == artifact_id else None,
         "dependents": [a for a in judged.judge.order_behind([artifact_id]) if a != artifact_id],
         "rerun_from": _rerun_from(state, artifact_id) if failure else None,
+        "most_units": _most_units(state, artifact_id, failure.error) if failure else None,
         "code_unknown": artifact_id in judged.out_of_sight,
         "by_program": is_live(spec) and function_of(judged.judge.functions, spec) is None,
     }
@@ -333,18 +350,42 @@ def _rerun_from(state: State, artifact_id: str) -> str | None:
     return f"{spec.unit}/{loop.repeat[0]}" if loop is not None else pipeline.units.source or None
 
 
-def _blocked_by(judged: Judged, artifact_id: str) -> dict[str, str]:
+def _most_units(state: State, artifact_id: str, error: str) -> dict[str, Any] | None:
+    """For units of which there are more than `max`: what says so, since no run of the same leads on."""
+    from headway.core.pipelines import TOO_MANY  # most plans have none
+
+    spec = state.artifacts[artifact_id]
+    pipeline = state.settings.pipeline(spec.pipeline)
+    if spec.gathers != "units" or pipeline is None or not error.endswith(TOO_MANY.format(most=pipeline.units.max)):
+        return None
+    return {"pipeline": pipeline.name, "max": pipeline.units.max, "file": state.proposal.path if state.proposal else ""}
+
+
+def _blocked_by(judged: Judged, before: Collection[str]) -> dict[str, str]:
     """What failed before it, and how: whatever it needs, directly or not."""
     failed = judged.execution.state.failed
-    before = _in_its_way(judged, artifact_id) if failed else ()
     return {a: failed[a].error for a in judged.judge.graph.artifacts if a in failed and a in before}
 
 
-def _held_by(judged: Judged, artifact_id: str) -> dict[str, str]:
+def _held_by(judged: Judged, before: Collection[str]) -> dict[str, str]:
     """What somebody edited before it, and what of that: a run would ask about it, and make nothing behind it."""
-    edited = [a for a, reason in judged.reasons.items() if reason.code in EDITS]
-    before = _in_its_way(judged, artifact_id) if edited else ()
-    return {a: judged.reasons[a].text for a in edited if a in before}
+    return {a: reason.text for a, reason in judged.reasons.items() if reason.code in EDITS and a in before}
+
+
+def _waits_for(judged: Judged, artifact_id: str, before: set[str], gone: Gone) -> dict[str, dict[str, str]]:
+    """What no run gets past before it, why, and what has to be typed: a word at a gate, or somebody's hands. Not what
+    failed, was edited or is of another plan, which is told by itself, nor what it lacks as well."""
+    state, graph = judged.execution.state, judged.judge.graph
+    own = {lack.command for lack in lacking(judged, artifact_id)}
+    found = {}
+    for a in (a for a in judged.judge.shared.order() if a in before and not graph[a].gathers):
+        if a in state.failed or judged.reasons[a].code in EDITS or judged.judge.unusable(a) is not None:
+            continue
+        can_be = lacking(judged, a) or before.isdisjoint(_needs(judged, a))  # a word can be given at any time
+        command = _helps(judged, a, {}) if can_be else ""
+        if command and command not in own:
+            found[a] = {"text": _reason(judged, a, gone)["text"], "command": command}
+    return found
 
 
 def _in_its_way(judged: Judged, artifact_id: str) -> set[str]:

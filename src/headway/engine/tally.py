@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from headway.core.freshness import FRESH, Reason
 from headway.core.gates import missing
@@ -27,6 +28,8 @@ class Tally:
         self._judge = judge
         self._record = record
         self._reporter = reporter
+        made = getattr(reporter, "made", None)  # who hears of each alone may call anything else so
+        self._tell_made = made if callable(made) else partial(Reporter.made, reporter)
         self.result = result
         self.selected = selected
         self.todo: dict[str, Reason] = {}
@@ -134,14 +137,18 @@ class Tally:
 
     def settle_made(self, made: Mapping[str, int]) -> None:
         """They were made, each in so many ms, and no gate is in the way: their dependents may go on."""
-        reasons, todo, finished = self._judge.reasons, self.todo, self._reporter.finished
-        was = [reasons[artifact_id] for artifact_id in made]
+        reasons, todo = self._judge.reasons, self.todo
+        judged = [reasons[artifact_id] for artifact_id in made]
         reasons.update(dict.fromkeys(made, FRESH))
         self.queue.settle_all(made)
-        self.result.made += [artifact_id for artifact_id in made if artifact_id in todo]
-        for (artifact_id, ms), reason in zip(made.items(), was, strict=True):
-            if artifact_id in todo:
-                finished(artifact_id, "made", todo[artifact_id] if reason.fresh else reason, ms, "")
+        done = [
+            (artifact_id, reason if reason.code != "fresh" else todo[artifact_id], ms)
+            for (artifact_id, ms), reason in zip(made.items(), judged, strict=True)
+            if artifact_id in todo
+        ]
+        self.result.made += [artifact_id for artifact_id, _, _ in done]
+        if done:
+            self._tell_made(done)
 
     # It is not, and what needs it is given up with it.
 

@@ -23,10 +23,14 @@ from headway.errors import UsageError
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from jinja2.runtime import Context
     from jinja2.sandbox import ImmutableSandboxedEnvironment  # costs more to import than most runs take
 
     from headway.engine.recipes.base import Job
     from headway.engine.sources import Sources
+
+LONGEST_NUMBER = 1 << 16
+"""So many bits has the longest number that a template may come to: some 20,000 digits."""
 
 LARGEST = 4 * 1024 * 1024
 """The most bytes of one prompt."""
@@ -306,6 +310,12 @@ class Templates:
         names_of = self._names_in
 
         class Environment(ImmutableSandboxedEnvironment):
+            intercepted_binops = frozenset({"*", "**"})
+
+            def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+                _refuse_too_much(operator, left, right)
+                return super().call_binop(context, operator, left, right)
+
             def join_path(self, template: str, parent: str) -> str:
                 if normalise(template) not in names_of(normalise(parent)):  # it would be in no fingerprint
                     raise Misread(f"it names {template} in a roundabout way: only a plain path can be followed")
@@ -338,6 +348,25 @@ class Templates:
 
 class Misread(ValueError):
     """Something that a template takes for what it is not."""
+
+
+def _refuse_too_much(operator: str, left: Any, right: Any) -> None:
+    """What comes of one sign in a template is no longer than a prompt may be, nor a number than anybody reads: nobody
+    waits for it.
+    """
+    if isinstance(left, int) and isinstance(right, int):
+        bits = left.bit_length() * max(right, 0) if operator == "**" else left.bit_length() + right.bit_length()
+        if bits > LONGEST_NUMBER:
+            raise Misread(f"{operator} comes to a number of more than {LONGEST_NUMBER} bits")
+        size = 0
+    else:
+        many, times = (right, left) if isinstance(left, int) else (left, right)
+        repeated = (
+            operator == "*" and isinstance(times, int) and isinstance(many, (str, UserString, bytes, list, tuple))
+        )
+        size = len(many) * times if repeated else 0
+    if size > LARGEST:
+        raise Misread(f"{operator} comes to more than {LARGEST} characters")
 
 
 def _from_json(value: Any) -> Any:

@@ -21,7 +21,7 @@ from headway.engine.row import Outcome, Row
 from headway.engine.scribe import Scribe
 from headway.errors import TryLater
 
-LIGHT_AT_ONCE = 128
+LIGHT_AT_ONCE = 256
 """So many light tasks are taken at once at most: more than a thread makes before it tells of them."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
@@ -32,7 +32,7 @@ Of one that nobody has met in this run, the last time that the artifact was made
 LIGHT_MOST = 3 * LIGHT_AFTER
 """More times than this are not counted: whoever becomes slow is found out soon."""
 
-LIGHT_FOR = 0.01
+LIGHT_FOR = 0.02
 """How long, in seconds, a thread makes light tasks before it tells of them: whoever kills the run loses that much."""
 
 LIGHT_LATE = 0.04
@@ -130,6 +130,13 @@ class Workers:
             self._quick[spec.make] = max(0, score - LIGHT_AFTER // 2)
         else:
             self._quick[spec.make] = 0
+
+    def learn_all(self, tasks: Iterable[Task], outcomes: Iterable[Outcome]) -> None:
+        """The same of many that went well: of what is known to be quick, and was, there is nothing to be learned."""
+        quick = self._quick
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if outcome.ms > LIGHT_MS or quick.get(task.job.spec.make, 0) < LIGHT_MOST:
+                self.learn(task.job.spec, outcome)
 
     def start(self, task: Task) -> None:
         """Hand over a task; a light one waits for the others."""

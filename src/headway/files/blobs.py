@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
 from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
@@ -343,21 +344,17 @@ class Blobs:
         self._check()
         if self._fd < 0:
             self._open_pack()
-        end, written, places = self._end, list[bytes](), dict[str, tuple[int, int]]()
-        for name, data in many.items():
-            size = len(data)
-            header = header_of(name, size)
-            written += (header, data, ENDED)
-            start = end + len(header)
-            end = start + size + 1
-            places[name] = (start, size)
+        data, sizes = many.values(), list(map(len, many.values()))
+        heads = [header_of(name, size) for name, size in zip(many, sizes, strict=True)]
+        written = list(chain.from_iterable(zip(heads, data, repeat(ENDED))))
+        *starts, end = accumulate(map(len, written), initial=self._end)
         try:
             write_all(self._disk, self._fd, b"".join(written), self._end)
         except OSError as error:
             with suppress(OSError):
                 self._disk.truncate(self._fd, self._end)
             raise _refused(error) from error
-        self._written.update(places)
+        self._written.update(zip(many, zip(starts[1::3], sizes, strict=True), strict=True))
         self._end = self._read_to[self._pack] = end
         self._dirty = True
         if len(self._written) >= max(INDEX_FROM, 4 * self._indexed):

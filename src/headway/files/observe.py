@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -25,6 +25,9 @@ from headway.core.state import Output
 RACY_NS = 20_000_000
 """A file touched less than this before it was hashed may change again without its times showing it."""
 
+SMALL = 1 << 16
+"""A file of fewer bytes is hashed in one piece: what it takes to hash a large one takes longer than that."""
+
 AS_LEFT = 1
 """The rest of a file that was written here and is known as it was left: it needs none."""
 
@@ -34,25 +37,19 @@ forbidden to, and then it would say of everything that it is not."""
 
 SKIPPED = frozenset({".headway", ".git"})
 
-_new = tuple.__new__  # what a named tuple's own way comes to: there may be one for every file
 
-
-class Stat(NamedTuple):
-    """What tells that a file was not touched."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A digest, the stat that it was taken at, and when."""
 
-    stat: Stat
+    stat: Known
     digest: str
     kind: str
     at: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes it had."""
+        return self.stat[0]
 
     def rest(self) -> int:
         """How long the file had been at rest when it was hashed, beyond what it takes to be sure: above 0 it is."""
@@ -83,12 +80,13 @@ class Observer:
         root: str,
         entries: dict[str, Entry] | None = None,
         *,
-        recall: Callable[[str], Entry | None] = lambda _: None,
+        recall: Callable[[Collection[str]], Mapping[str, Entry]] = lambda _: {},
     ) -> None:
-        """`entries` of the stat cache; `recall` looks there for a file that is not among them, before it is hashed."""
+        """`entries` of the stat cache; `recall` tells what it has of others, before they are hashed."""
         self.root = root
         self.entries = entries if entries is not None else {}
         self._recall = recall
+        self._recalled: set[str] = set()
         self.changed: set[str] = set()
         self.broken: set[str] = set()
         """Links that patterns came upon and that lead nowhere: once they do, the patterns match them."""
@@ -178,7 +176,7 @@ class Observer:
 
         `cheaply` believes a folder to be what it was.
         """
-        entries, asked, known, found = self.entries, list[Output](), list[Stat](), list[Output]()
+        entries, asked, known, found = self.entries, list[Output](), list[Known](), list[Output]()
         for output in outputs:
             entry = entries.get(output.path)
             if entry is not None and entry.digest == output.digest and (cheaply or entry.rest() > 0):
@@ -203,18 +201,21 @@ class Observer:
         The kernel's own times come in ticks, so whoever writes to one afterwards, be it within the same tick, leaves
         another time.
         """
-        entries, changed, certain = self.entries, self.changed, RACY_NS + AS_LEFT
+        known, certain = {}, RACY_NS + AS_LEFT
         for path, digest, found, given in zip(paths, digests, left, marked, strict=True):
             if found is not None:
                 _, mtime, ctime, _ = found
                 at = max(given, ctime) + certain if mtime == given else given
-                entries[path] = Entry(_new(Stat, found), digest, "file", at)
-                changed.add(path)
+                known[path] = Entry(found, digest, "file", at)
+        self.entries.update(known)
+        self.changed.update(known)
 
     def _file(self, path: str, found: os.stat_result) -> Seen:
         kind = "exec" if found.st_mode & 0o100 else "file"
-        known = self.entries.get(path) or self._recalled(path)
-        if known is not None and known.kind == kind and known.stat == _stat(found) and known.rest() > 0:
+        if path not in self.entries:
+            self.recall((path,))
+        known = self.entries.get(path)
+        if known is not None and known.kind == kind and known.stat == known_of(found) and known.rest() > 0:
             return Seen(known.digest, found.st_size, kind)
         try:
             digest, found = self._hash(path, found)
@@ -223,25 +224,30 @@ class Observer:
         self._keep(path, found, digest, kind)
         return Seen(digest, found.st_size, kind)
 
-    def _recalled(self, path: str) -> Entry | None:
-        known = self._recall(path)
-        if known is not None:
-            self.entries[path] = known
-        return known
+    def recall(self, paths: Collection[str]) -> None:
+        """What the stat cache has of files that are about to be looked at: of many, best asked for at once."""
+        new = [path for path in paths if path not in self.entries and path not in self._recalled]
+        if new:
+            self._recalled.update(new)
+            for path, entry in self._recall(new).items():  # and of those next to them, which are often next
+                self.entries.setdefault(path, entry)  # not in the place of what somebody has seen meanwhile
 
     def _hash(self, path: str, found: os.stat_result) -> tuple[str, os.stat_result]:
         """Hash until the file holds still while it is read."""
         for _ in range(5):
-            with open(self._prefix + path, "rb", buffering=0) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                after = os.fstat(file.fileno())
-            if _stat(after) == _stat(found):
+            fd = os.open(self._prefix + path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                digest = _digest(fd, found.st_size)
+                after = os.fstat(fd)
+            finally:
+                os.close(fd)
+            if known_of(after) == known_of(found):
                 break
             found = after
         return digest, found
 
     def _keep(self, path: str, found: os.stat_result, digest: str, kind: str) -> None:
-        self.entries[path] = Entry(_stat(found), digest, kind, time.time_ns())
+        self.entries[path] = Entry(known_of(found), digest, kind, time.time_ns())
         self.changed.add(path)
 
     def _tree(self, path: str) -> Seen:
@@ -288,6 +294,16 @@ class Observer:
         return files
 
 
+def _digest(fd: int, size: int) -> str:
+    """The digest of an open file, which has about this size: a small one is read at once."""
+    data = os.read(fd, size + 1) if size < SMALL else b""
+    if len(data) == size:
+        return hashlib.sha256(data).hexdigest()
+    os.lseek(fd, 0, os.SEEK_SET)
+    with open(fd, "rb", buffering=0, closefd=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def manifest_of(listed: Iterable[tuple[str, Seen]]) -> bytes:
     """The bytes that stand for a folder with these files."""
     lines = [b"%s %s %s\n" % (seen.kind.encode(), seen.digest.encode(), _escape(name)) for name, seen in listed]
@@ -305,7 +321,3 @@ def _escape(name: str) -> bytes:
 def unescape(name: bytes) -> str:
     """The name that a manifest's line holds."""
     return os.fsdecode(re.sub(rb"\\(.)", lambda m: b"\n" if m[1] == b"n" else m[1], name))
-
-
-def _stat(found: os.stat_result) -> Stat:
-    return _new(Stat, known_of(found))

@@ -242,17 +242,31 @@ class Outputs:
     def keep(self, placed: Sequence[Placed], texts: Mapping[str, bytes] | None = None) -> list[Output]:
         """Take what was placed into blobs, all of it in one write, and with it texts that belong to it, by name."""
         paths, data = [one.path for one in placed], [one.data for one in placed]
+        return self.keep_all(paths, data, [one.found for one in placed], [one.marked for one in placed], texts)
+
+    def keep_all(
+        self,
+        paths: Sequence[str],
+        data: Sequence[bytes],
+        found: Sequence[Known | None],
+        marked: Sequence[int],
+        texts: Mapping[str, bytes] | None = None,
+    ) -> list[Output]:
+        """The same, column by column (see `Placed`)."""
         sizes = list(map(len, data))
-        large = set[str]()
         if max(sizes, default=0) > self.largest:
-            large = {path for path, size in zip(paths, sizes, strict=True) if path and size > self.limit(path)}
-        if large:
-            names = iter(self.blobs.put_all([one.data for one in placed if one.path not in large], texts))
-            digests = [hashlib.sha256(one.data).hexdigest() if one.path in large else next(names) for one in placed]
+            is_large = [bool(path) and size > self.limit(path) for path, size in zip(paths, sizes, strict=True)]
+            names = iter(
+                self.blobs.put_all([one for one, large in zip(data, is_large, strict=True) if not large], texts)
+            )
+            digests = [
+                hashlib.sha256(one).hexdigest() if large else next(names)
+                for one, large in zip(data, is_large, strict=True)
+            ]
+            found = [None if large else one for one, large in zip(found, is_large, strict=True)]
         else:
             digests = self.blobs.put_all(data, texts)
-        found = [one.found if one.path not in large else None for one in placed]
-        self.observer.remember_written(paths, digests, found, [one.marked for one in placed])
+        self.observer.remember_written(paths, digests, found, marked)
         if all(paths):
             return list(map(Output, paths, digests, sizes))
         return [
@@ -269,13 +283,18 @@ class Outputs:
         seen = self.observer.entries.get(path)
         if seen is None or seen.kind != "file" or seen.digest != left:
             return None
-        if seen.stat.size == len(data) and hashlib.sha256(data).hexdigest() == left:
+        if seen.size == len(data) and hashlib.sha256(data).hexdigest() == left:
             return None  # what came out the same is left as it stands
         return self._instead(path, data, seen.stat)
 
     def order_new(self, path: str, data: bytes) -> Order:
         """How to write bytes where nothing stands."""
         return self._prefix + path, data, 0o666, None, None
+
+    def order_all(self, paths: Sequence[str], data: Sequence[bytes]) -> list[Order]:
+        """The same of many."""
+        prefix = self._prefix
+        return [(prefix + path, one, 0o666, None, None) for path, one in zip(paths, data, strict=True)]
 
     def _instead(self, path: str, data: bytes, other: Known | None = None) -> Order:
         """How to write bytes in the place of a file, be it whatever it is."""
@@ -285,7 +304,7 @@ class Outputs:
     def _place(self, path: str, data: bytes, left: str | None = None) -> Placed:
         """Write a file into a folder that is there."""
         if left != "" and (seen := self.observer.entries.get(path)) is not None:
-            if seen.kind == "file" and seen.stat.size == len(data) and self._holds(path, seen.digest, data):
+            if seen.kind == "file" and seen.size == len(data) and self._holds(path, seen.digest, data):
                 return Placed(path, data)
             return self._replace(path, data, left)
         try:

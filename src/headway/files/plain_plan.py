@@ -5,11 +5,12 @@ Cannot say what is wrong with a file: whatever is wrong or unusual is left to th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 import msgspec
 
-from headway.core.paths import normalise
+from headway.core.paths import are_normal, normalise
 from headway.core.plan import ArtifactSpec, PlanSpec, Settings
 
 _BLANKS = b" \t\r\n"
@@ -20,9 +21,9 @@ class _Artifact(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, 
 
     description: str | None = None
     contract: str | None = None
-    requires: str | list[str] | None = None
-    sources: str | list[str] | None = None
-    produces: str | list[str] | None = None
+    requires: str | tuple[str, ...] | None = None
+    sources: str | tuple[str, ...] | None = None
+    produces: str | tuple[str, ...] | None = None
     run: str | None = None
     make: str | None = None
 
@@ -38,11 +39,10 @@ _Root = dict[str, msgspec.Raw]
 _Artifacts = dict[str, _Artifact]
 
 
-def read_plain(text: str) -> PlanSpec | None:
+def read_plain(data: bytes) -> PlanSpec | None:
     """The plan that a file describes, if its artifacts are plain and nothing got lost on the way."""
-    if "\\u" in text:  # it may be a character that nothing can hold
+    if b"\\u" in data or b"\0" in data or not _is_text(data):  # it may be a character that nothing can hold
         return None
-    data = text.encode()
     try:
         root = msgspec.json.decode(data, type=_Root)
         given = msgspec.json.decode(root.pop("artifacts"), type=_Artifacts)
@@ -80,31 +80,45 @@ def _read_settings(text: str) -> PlanSpec | None:
     return None if notes.problems or notes.broken else plan
 
 
+def _is_text(data: bytes) -> bool:
+    """Whether these bytes are UTF-8, which nobody checks of what is only passed over."""
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def _size(data: bytes) -> int:
     """How much is written, whatever the layout."""
     return len(data.translate(None, _BLANKS))
 
 
 def _specs(given: Mapping[str, _Artifact]) -> tuple[ArtifactSpec, ...]:
-    specs = []
     known = {name: name for name in given}  # one text for each, wherever it is named: it is looked up many times
     name_of = known.get
-    for name, said in given.items():
-        requires, produces, sources = said.requires, said.produces, said.sources
-        specs.append(
+    makes = {said.make: said.make or "" for said in given.values()}  # the same function makes many of them
+    produced = _column([said.produces for said in given.values()])
+    required = _column([said.requires for said in given.values()])
+    sources = _column([said.sources for said in given.values()])
+    if not are_normal(chain.from_iterable(produced)):
+        produced = [tuple(map(normalise, paths)) for paths in produced]
+    return tuple(
+        [
             ArtifactSpec(
                 id=name,
                 description=said.description or "",
                 contract=said.contract or "",
-                requires=(requires,)
-                if isinstance(requires, str)
-                else tuple(sorted({name_of(needed, needed) for needed in requires}))
-                if requires
-                else (),
-                produces=(normalise(produces),) if isinstance(produces, str) else tuple(map(normalise, produces or ())),
-                sources=(sources,) if isinstance(sources, str) else tuple(sources or ()),
+                requires=tuple(sorted({*map(name_of, requires, requires)})) if requires else (),
+                produces=produces,
+                sources=reads,
                 run=said.run or "",
-                make=said.make or "",
+                make=makes[said.make],
             )
-        )
-    return tuple(specs)
+            for (name, said), requires, produces, reads in zip(given.items(), required, produced, sources, strict=True)
+        ]
+    )
+
+
+def _column(said: Iterable[str | tuple[str, ...] | None]) -> list[tuple[str, ...]]:
+    """What each says of a key that takes one or many, as many."""
+    return [(one,) if isinstance(one, str) else one or () for one in said]

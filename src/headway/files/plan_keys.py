@@ -90,21 +90,28 @@ class Key(NamedTuple):
 Table = Mapping[str, Key]
 
 RETRY_KEYS: Table = {
-    "attempts": Key("integer", "How often the recipe is tried in all."),
-    "backoff": Key("number", "Seconds to wait before the second attempt; doubled after each."),
+    "attempts": Key("integer", "How often the recipe is tried in all (1)."),
+    "backoff": Key("number", "Seconds to wait before the second attempt (1); doubled after each."),
 }
 PROFILE_KEYS: Table = {
-    "parallelization_enabled": Key("flag", "Whether artifacts may be made at the same time; false means one."),
-    "max_concurrent_tasks": Key("integer", "How many artifacts may be made at the same time, if enabled."),
+    "parallelization_enabled": Key(
+        "flag", "Whether artifacts may be made at the same time; false (the default) means one."
+    ),
+    "max_concurrent_tasks": Key("integer", "How many artifacts may be made at the same time, if enabled (1)."),
     "council_parallel": Key("flag", "Whether reviewers may work at the same time."),
     "locked": Key("flag", "Whether the profile can no longer be changed."),
 }
 REPLAN_KEYS: Table = {
     "planner": Key("text", "The Python function that is asked for a better plan: module:function or file.py:function."),
-    "most": Key("integer", "How many new versions there may be before the plan counts as failed."),
+    "most": Key("integer", "How many new versions there may be before the plan counts as failed (2)."),
 }
 GATE_KEYS: Table = {
-    "kind": Key("choice", "What passes it: a command, or people's words.", choices=get_args(GateKind)),
+    "kind": Key(
+        "choice",
+        "What passes it: a command (the default where there is a run), the word of one (the default), of a quorum, or "
+        "headway approve.",
+        choices=get_args(GateKind),
+    ),
     "run": Key("text", "The command of a check; placeholders as in verify."),
     "by": Key("list", "Whose word counts; without any, anybody's.", "names"),
     "quorum": Key("integer", "How many of them must approve; of a council the majority, otherwise one."),
@@ -128,10 +135,15 @@ ROLE_KEYS: Table = {
     "limits": Key("section", "Where it stops.", keys=LIMIT_KEYS),
 }
 _RETRY = Key("section", "How often a failing recipe is tried, and how long to wait in between.", keys=RETRY_KEYS)
-_TIMEOUT = Key("number", "Seconds after which an attempt is ended.")
+_TIMEOUT = Key("number", "Seconds after which an attempt is ended; without it, never.")
 _ENV = Key("list", "Names of environment variables whose values belong to the recipe.", "names of variables")
-_ON_EDIT = Key("choice", "What happens to an output that a person changed.", choices=get_args(OnEdit))
-_COMPLEXITY = Key("integer", "How hard it is, from 1 to 10.")
+_ON_EDIT = Key(
+    "choice",
+    "What happens to an output that a person changed: it is held back and asked about (the default), counts as the "
+    "output, or is set aside.",
+    choices=get_args(OnEdit),
+)
+_COMPLEXITY = Key("integer", "How hard it is; it decides nothing.")
 _TAGS = Key("list", "Words to find it by.")
 _CONSTRAINTS = Key("list", "What must hold whatever is done.")
 
@@ -169,7 +181,12 @@ ARTIFACT_KEYS: Table = {
     "agent": Key("text", "Who should make it."),
     "retry": _RETRY,
     "timeout": _TIMEOUT,
-    "effects": Key("choice", "Whether it changes the world outside the project.", choices=("external",)),
+    "effects": Key(
+        "choice",
+        "It changes the world outside the project: it is never reused and, once interrupted, made again only with its "
+        "idempotency key or by somebody's word.",
+        choices=("external",),
+    ),
     "on_edit": _ON_EDIT,
     "integrates": Key(
         "section", "How it is tied to others, besides what it requires: for the history.", keys=INTEGRATES_KEYS
@@ -194,7 +211,7 @@ PHASE_KEYS: Table = {
     "pre_state": Key("flag", "Whether it reads the state as the unit before left it."),
     "repeat": Key("list", "Phases that are made again, this one last, until it is satisfied.", "names"),
     "until": Key("text", 'When it is satisfied with what it wrote, such as report.status == "pass".'),
-    "times": Key("integer", "How often the loop is gone round at most (default: 3)."),
+    "times": Key("integer", "How often the loop is gone round at most (3)."),
 }
 UNITS_KEYS: Table = {
     "names": Key("list", "The units by name.", "names"),
@@ -205,7 +222,9 @@ UNITS_KEYS: Table = {
 }
 PIPELINE_KEYS: Table = {
     "units": Key("units", "What goes through it: names, files, or items of an artifact.", keys=UNITS_KEYS),
-    "order": Key("choice", "Whether a unit waits for the one before it.", choices=get_args(Order)),
+    "order": Key(
+        "choice", "Whether a unit waits for the one before it, or not (the default).", choices=get_args(Order)
+    ),
     "state": Key("text", "A file that phases change in place, unit after unit."),
     "templates": Key("templates", "Templates of every phase that has templates, by role."),
     "overrides": Key("overrides", "Other templates for some units or phases: {unit: {phase: {role: path}}}."),
@@ -216,18 +235,21 @@ SETTINGS_KEYS: Table = {
         "mapping", "Values for {vars.x} in commands; --set x=…, read as here, replaces one until the file changes it."
     ),
     "env": _ENV,
-    "jobs": Key("integer", "How many artifacts are made at the same time unless -j says otherwise."),
+    "jobs": Key("integer", "How many artifacts are made at the same time unless -j says otherwise (one per core)."),
     "retry": _RETRY,
     "timeout": _TIMEOUT,
     "on_edit": _ON_EDIT,
     "complexity": _COMPLEXITY,
     "tags": _TAGS,
     "constraints": _CONSTRAINTS,
-    "approval": Key("choice", "Whether somebody must approve the plan before it is made.", choices=("required",)),
+    "approval": Key("choice", "Somebody must approve the plan before it is made.", choices=("required",)),
     "replan": Key("section", "What happens when artifacts fail for good.", keys=REPLAN_KEYS),
     "pipelines": Key("pipelines", "Chains of phases that many units go through.", keys=PIPELINE_KEYS),
     "prompt_changes": Key(
-        "choice", "Whether a changed prompt is asked about when a run is resumed.", choices=get_args(PromptChanges)
+        "choice",
+        "A prompt that changed before all was made: it is asked about (the default), taken as any other change, or "
+        "refused until an option answers, also when all was made.",
+        choices=get_args(PromptChanges),
     ),
     "agents": Key("roles", "Agents as roles: when to use them, what they may do, who is next.", keys=ROLE_KEYS),
     "notify": Key("list", "Commands that are run when a run ends or pauses.", "commands"),

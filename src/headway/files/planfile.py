@@ -34,7 +34,7 @@ def parse_plan(text: bytes, *, name: str, check: Check = check_plan) -> ParsedPl
     `check` says what is wrong with a plan: with the plan alone, unless the caller knows others.
     """
     try:
-        return _parse(_decode(text), is_json=name.lower().endswith(".json"), check=check)
+        return _parse(text, is_json=name.lower().endswith(".json"), check=check)
     except Unreadable as error:
         return ParsedPlan(None, [syntax_problem(error.message, error.line, error.hint)])
 
@@ -52,11 +52,12 @@ def _decode(text: bytes) -> str:
     return decoded
 
 
-def _parse(text: str, *, is_json: bool, check: Check) -> ParsedPlan:
+def _parse(data: bytes, *, is_json: bool, check: Check) -> ParsedPlan:
+    plain = read_plain(data) if is_json or data.lstrip().startswith(b"{") else None
+    if plain is not None and not check(plain):
+        return ParsedPlan(plain, [])
+    text = _decode(data)
     if is_json or text.lstrip().startswith("{"):
-        plain = read_plain(text)
-        if plain is not None and not check(plain):
-            return ParsedPlan(plain, [])
         from headway.files.json_tree import NotJson  # for what is not plain, or has problems
 
         try:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from operator import attrgetter
 
-from headway.history.goals import are_verbatim, manifest_of, nodes_of, uses_of
+from headway.history.goals import AT_ONCE, are_verbatim, manifest_of, nodes_of, uses_of
 from headway.history.shapes import VERSION, DagIndex, GoalDetail, Manifest, ManifestEntry, task_id
 
 
@@ -64,34 +64,41 @@ def merge_manifest(known: Manifest, details: Iterable[GoalDetail], stale: set[st
 def first_lines(goal: GoalDetail) -> bytes | None:
     """The artifacts of a manifest of this goal alone, as they are written, without making a value of each; None where
     that takes more: some are integrated, made twice or used by their paths, or names have to be escaped."""
-    goal_id, found, users = goal.id, dict[str, str](), defaultdict[str, list[str]](list)
+    goal_id, users = goal.id, defaultdict[str, list[str]](list)
     tasks = sorted(goal.tasks, key=attrgetter("id"))  # and so are those who use something
+    nodes = {task.id: f'"{goal_id}:{task.id}"' for task in tasks}
     for task in tasks:
-        requires, node = task.requires, f'"{goal_id}:{task.id}"'
-        if task.imports or task.integrates or len(set(requires)) < len(requires):
+        requires, node = task.requires, nodes[task.id]
+        if task.imports or task.integrates or len({*requires}) < len(requires):
             return None
         for name in requires:
             users[name].append(node)
-    made = [
-        (task, path, digest)
-        for task in tasks
-        for path, digest in zip(task.produces, task.hashes or (task.content_hash or "",), strict=False)
-    ]
+    makers = {path: task for task in tasks for path in task.produces}
     sources = [path for task in tasks if task.sources for path in task.sources]
-    names = [name for task, path, digest in made for name in (task.id, path, digest, task.type, task.completed_at)]
-    if not are_verbatim([goal_id, *[task.id for task in tasks], *names]):
+    if not makers.keys().isdisjoint(sources) or not makers.keys().isdisjoint(users):
         return None
-    for task, path, digest in made:
-        artifact_id, shown = task.id, "null" if path.endswith("#text") else f'"{path}"'
-        used_by = ",".join(users[artifact_id]) if artifact_id in users else ""
-        found[path] = (
-            f'"{path}":{{"id":"{artifact_id}","path":{shown},"type":"{task.type or "file"}","createdBy":"{goal_id}",'
-            f'"contentHash":"{digest}","lastModified":"{task.completed_at}","usedBy":[{used_by}],'
-            f'"task":"{goal_id}:{artifact_id}","goals":["{goal_id}"]}}'
-        )
-    if len(found) < len(made) or not found.keys().isdisjoint(sources) or not found.keys().isdisjoint(users):
+    several = [task for task in tasks if len(task.produces) != 1 or task.hashes]
+    count = len(tasks) + sum([len(task.produces) - 1 for task in several])
+    if len(makers) < count or any(len(task.produces) != len(task.hashes) for task in several):
         return None
-    return ",\n".join([found[path] for path in sorted(found)]).encode()
+    hashes = {path: digest for task in several for path, digest in zip(task.produces, task.hashes, strict=True)}
+    digests = [*hashes.values(), *[task.content_hash or "" for task in tasks]]
+    about = {task.type for task in tasks} | {task.completed_at for task in tasks}  # many have the same
+    if not are_verbatim([goal_id, *nodes, *makers, *digests, *about]):
+        return None
+    paths, by, used_by = sorted(makers), f'"createdBy":"{goal_id}"', users.get
+    found: list[bytes] = []
+    for at in range(0, len(paths), AT_ONCE):
+        lines = [
+            f'''"{path}":{{"id":"{task.id}","path":{"null" if path.endswith("#text") else f'"{path}"'},'''
+            f'"type":"{task.type or "file"}",{by},"contentHash":"{hashes.get(path, task.content_hash or "")}",'
+            f'"lastModified":"{task.completed_at}","usedBy":[{",".join(used_by(task.id, ()))}],'
+            f'"task":{nodes[task.id]},"goals":["{goal_id}"]}}'
+            for path in paths[at : at + AT_ONCE]
+            for task in (makers[path],)
+        ]
+        found.append(",\n".join(lines).encode())
+    return b",\n".join(found)
 
 
 def compact(details: list[GoalDetail], orphans: set[str], before: str) -> int:

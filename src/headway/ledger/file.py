@@ -120,8 +120,9 @@ class FileLedger:
         self._pages: dict[str, list[Page]] = {}
         """By the path of a sealed segment: where one may begin in it."""
         self._staged: list[bytes | memoryview] = []
-        """Lines and what ends them; that of a snapshot is in several pieces."""
-        self._ahead = (0, 0, "")
+        """Lines with what ends them, those of one call in one piece; that of a snapshot is in several."""
+        self._ahead = Mark(0, START)
+        """Where the file will end when they are written."""
         self._snapshot_ahead: Mark | None = None
         self._stopped = ""
         self._head_at = 0.0
@@ -223,7 +224,7 @@ class FileLedger:
 
     def size(self) -> int:
         """Bytes up to the last event, those that are staged included."""
-        return self._ahead[0] if self._staged else self._end.offset
+        return self._ahead.offset if self._staged else self._end.offset
 
     # Writing.
 
@@ -255,37 +256,29 @@ class FileLedger:
         """Chain events to the end, in memory."""
         if not self._lock.held:
             raise BugError("events outside of a batch")
-        staged, encode = self._staged, codec.encode
-        if staged:
-            offset, seq, prev = self._ahead
-        else:
-            offset, (seq, prev) = self._end
-        records = []
-        for event in events:
-            seq += 1
-            if isinstance(event, Snapshot):
-                pieces, digest = codec.encode_snapshot(event, seq, ts, by, prev)
-                self._snapshot_ahead = Mark(offset, Position(seq, digest))
-                staged += pieces
-                offset += sum(map(len, pieces)) + 1
+        staged, records = self._staged, list[Record]()
+        offset, end = self._ahead if staged else self._end
+        for some in [[event] for event in events] if Snapshot in map(type, events) else [events] if events else ():
+            if isinstance(some[0], Snapshot):
+                found, pieces = codec.chain_snapshot(some[0], end, ts, by)
+                self._snapshot_ahead = Mark(offset, found[0].position)
             else:
-                line, digest = encode(event, seq, ts, by, prev)
-                staged.append(line)
-                offset += len(line) + 1
-            staged.append(b"\n")
-            records.append(Record(seq, ts, by, event, prev, digest))
-            prev = digest
-        self._ahead = (offset, seq, prev)
+                found, lines = codec.chain(some, end, ts, by)
+                pieces = [lines]
+            offset, end = offset + sum(map(len, pieces)), found[-1].position
+            staged += pieces
+            records += found
+        self._ahead = Mark(offset, end)
         return records
 
     def write(self) -> None:
         """Put what is staged at the end, as whole lines; if the disk refuses, the file is as it was."""
-        staged, (offset, seq, last), snapshot = self._staged, self._ahead, self._snapshot_ahead
+        staged, ahead, snapshot = self._staged, self._ahead, self._snapshot_ahead
         self._staged, self._snapshot_ahead = [], None
         self._refuse_if_stopped()
         if staged:
             self._write(staged, self._end)
-            self._end, self._snapshot = Mark(offset, Position(seq, last)), snapshot or self._snapshot
+            self._end, self._snapshot = ahead, snapshot or self._snapshot
 
     def sync(self) -> None:
         """Make the file durable."""
@@ -333,18 +326,15 @@ class FileLedger:
             event = LedgerRotated(
                 format=FORMAT, plan_id=plan_id, project_id=project_id, sealed=last, segment=name, digest=packed
             )
-            lead, digest = codec.encode(event, seq=last.seq + 1, ts=ts, by=by, prev=last.hash)
-            pieces, digest2 = codec.encode_snapshot(snapshot, seq=last.seq + 2, ts=ts, by=by, prev=digest)
-            size = self._put_in_place([lead, b"\n", *pieces, b"\n"])
+            (lead,), line = codec.chain([event], last, ts, by)
+            (first,), pieces = codec.chain_snapshot(snapshot, lead.position, ts, by)
+            size = self._put_in_place([line, *pieces])
         except OSError as error:
             raise self._refused(error) from error
-        self._snapshot = Mark(len(lead) + 1, Position(last.seq + 2, digest2))
-        self._end = self._acked = Mark(size, self._snapshot.position)
+        self._snapshot = Mark(len(line), first.position)
+        self._end = self._acked = Mark(size, first.position)
         self._write_head()
-        return [
-            Record(last.seq + 1, ts, by, event, last.hash, digest),
-            Record(last.seq + 2, ts, by, snapshot, digest, digest2),
-        ]
+        return [lead, first]
 
     # What reading is made of.
 
@@ -424,9 +414,10 @@ class FileLedger:
 
     def _all_lines(self, first: int) -> Iterator[bytes]:
         with self.opened() as fd:
-            size = os.fstat(fd).st_size if fd is not None else 0
-            begins = self._first_number(fd, size) if fd is not None else None
-            sealed = [s for s in segments.sealed(self.folder) if begins is None or s.first < begins]
+            size, sealed = os.fstat(fd).st_size if fd is not None else 0, segments.sealed(self.folder)
+            is_asked = first > 1 or sealed  # else all there is to read begins with the file
+            begins = self._first_number(fd, size) if fd is not None and is_asked else None
+            sealed = [s for s in sealed if begins is None or s.first < begins]
             for segment, following in zip(sealed, [*(s.first for s in sealed[1:]), begins], strict=False):
                 if following is None or following > first:
                     yield from segments.unpack(segment.path, self._page(segment, first))

@@ -70,13 +70,10 @@ class MemoryLedger:
     def stage(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
         if not self._held:
             raise BugError("events outside of a batch")
-        records = []
-        for event in events:
-            lines = self._staged or self._shelf.lines
-            last = codec.decode(lines[-1]).position if lines else START
-            line, digest = codec.encode(event, seq=last.seq + 1, ts=ts, by=by, prev=last.hash)
-            self._staged.append(line)
-            records.append(Record(last.seq + 1, ts, by, event, last.hash, digest))
+        there = self._staged or self._shelf.lines
+        last = codec.decode(there[-1]).position if there else START
+        records, lines = codec.chain(events, last, ts, by)
+        self._staged += lines.split(b"\n")[:-1]
         return records
 
     def write(self) -> None:

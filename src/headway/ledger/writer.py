@@ -20,7 +20,7 @@ from headway.core import codec
 from headway.core.commands import Command
 from headway.core.decide import Rejection, decide
 from headway.core.events import Event, Record, Snapshot
-from headway.core.evolve import apply
+from headway.core.evolve import apply, apply_all
 from headway.core.state import Position, State
 from headway.errors import BugError, HeadwayError, PlanConflict, Rejected, StorageFailed, TryLater, UsageError
 from headway.ledger.base import Ledger, Loaded
@@ -342,12 +342,12 @@ class Writer:
         self._in_doubt = True
         records = self._ledger.stage(events, by=by, ts=ts)
         self._staged += records
-        pace = self._pace
-        for record in records:
-            self._state = apply(self._state, record)
-            pace.events += 1
-            if record.event.type in BASES:
-                pace.done(self._ledger.size())
+        self._state = apply_all(self._state, records)
+        kinds, pace = [record.event.type for record in records], self._pace
+        pace.events += len(kinds)
+        if not BASES.isdisjoint(kinds):
+            pace.done(self._ledger.size())
+            pace.events = len(kinds) - 1 - max(number for number, kind in enumerate(kinds) if kind in BASES)
         return records
 
     def _write(self) -> bool:

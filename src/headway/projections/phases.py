@@ -260,6 +260,7 @@ def touched(state: State, records: Iterable[ev.Record]) -> set[str]:
     if not state.units:
         return set()
     found: set[str] = set()
+    expanded: set[str] = set()
     for record in records:
         event: Any = record.event
         naming = _naming(event.__class__)
@@ -267,19 +268,37 @@ def touched(state: State, records: Iterable[ev.Record]) -> set[str]:
             found.add(event.id.rpartition("/")[0])
         if "ids" in naming:
             found.update([a.rpartition("/")[0] for a in event.ids])
-            if isinstance(event, ev.PlanReset) and not event.ids:
-                found.update(unit for expansion in state.units.values() for unit in expansion.units)
+        if "artifacts" in naming:
+            into = expanded if getattr(event, "units", None) is not None else found
+            into.update([spec.id.rpartition("/")[0] for spec in event.artifacts])
         if "removed" in naming:
             found.update([a.rpartition("/")[0] for a in event.removed])
+        if "failed" in naming:
+            found.update([a.rpartition("/")[0] for a in event.failed])
         if "changes" in naming:
             found.update([a.rpartition("/")[0] for change in event.changes for a in change.artifacts])
+        if isinstance(event, _ABOUT_ALL) and not getattr(event, "ids", ()):
+            found.update(unit for expansion in state.units.values() for unit in expansion.units)
+    if expanded:  # all units of a pipeline, most often: those that nobody has come to yet have no file
+        found |= expanded & _begun(state)
     return {unit for unit in found if unit and not unit.endswith(":*")}
+
+
+_ABOUT_ALL = (ev.PlanReset, ev.PlanImported, ev.PlanRebuilt)
+"""Events after which nothing is known to be as it was, unless they name artifacts."""
+
+
+def _begun(state: State) -> set[str]:
+    """Units of which something was tried."""
+    known = (state.completed, state.made, state.failed, state.skipped, state.past)
+    return {a.rpartition("/")[0] for aspect in known for a in aspect}
 
 
 @cache
 def _naming(kind: type[ev.Event]) -> frozenset[str]:
     """The fields by which events of a kind name artifacts."""
-    return frozenset({"id", "ids", "removed", "changes"}.intersection(getattr(kind, "__struct_fields__", ())))
+    names = {"id", "ids", "artifacts", "removed", "failed", "changes"}
+    return frozenset(names.intersection(getattr(kind, "__struct_fields__", ())))
 
 
 def write(

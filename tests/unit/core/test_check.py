@@ -77,6 +77,46 @@ def test_a_missing_requirement_names_the_nearest_id() -> None:
     ]
 
 
+SITE = Settings(
+    pipelines=(
+        Pipeline(name="post", units=Units(files="posts/*.md"), phases=(Phase(id="html", run="true"),)),
+        Pipeline(name="photo", units=Units(files="photos/*.jpg"), phases=(Phase(id="small", run="true"),)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("required", "meant"),
+    [
+        ("posts:*/html", "post:*/html"),
+        ("photos:*/html", "post:*/html"),
+        ("zebras:*/small", "photo:*/small"),
+        ("post:*/htlm", "post:*/html"),
+        ("p*/html", "post:*/html"),
+        ("small", "photo:*/small"),
+    ],
+)
+def test_all_units_of_a_pipeline_that_there_is_not_are_a_missing_requirement(required: str, meant: str) -> None:
+    """Although units are yet to come, none can be called so; the nearest phase of all units is named."""
+    assert said(spec("index", required), settings=SITE) == [
+        f"artifact index requires {required}, which is not in the plan (did you mean {meant}?)"
+    ]
+
+
+def test_units_yet_to_come_and_what_is_elsewhere_can_be_required() -> None:
+    """Another plan's phase of all units is named with that plan, another project's with the way there."""
+    required = ("post:*/html", "2024/a/html", "site:post:*/html", "site:a/html", "../api:site:model", "../api:a/html")
+    assert said(spec("index", *required), settings=SITE) == []
+
+
+def test_what_cannot_be_required_is_suggested_to_no_placeholder() -> None:
+    """The requirement is told to be wrong; a placeholder that has it right is not told to be as wrong."""
+    index = spec("index", "posts:*/html", run="cat {inputs[post:*/html]} {inputs[posts:*/html]}")
+    wrong, placeholder = check_plan(plan(index, settings=SITE))
+    assert (wrong.code, wrong.hint) == ("plan.missing", "did you mean post:*/html?")
+    assert (placeholder.value, placeholder.hint) == ("{inputs[post:*/html]}", "add post:*/html to requires")
+
+
 def test_an_id_given_twice_is_a_problem_once() -> None:
     """The repetition is reported, and not also everything that follows from it."""
     assert codes(spec("A", produces=("x",)), spec("A", produces=("x",))) == ["plan.duplicate"]
@@ -100,6 +140,14 @@ def test_a_cycle_is_shown_as_a_path() -> None:
 
     assert message.startswith("artifacts require each other in a cycle: ")
     assert "A → B → C → A" in message or "B → C → A → B" in message or "C → A → B → C" in message
+
+
+def test_who_produces_a_file_cannot_wait_for_who_modifies_it() -> None:
+    """A modifier comes after the producer, whether it says so or not."""
+    modifier, producer = spec("B", modifies=("f",)), spec("A", "B", produces=("f",))
+    assert codes(modifier, producer) == ["plan.cycle"]
+    assert codes(spec("B", "B", modifies=("f",)), producer) == ["plan.self", "plan.cycle"]
+    assert codes(modifier, spec("A", produces=("f",))) == []
 
 
 def test_a_long_cycle_is_shown_in_part() -> None:
@@ -232,6 +280,50 @@ def test_placeholders_are_checked_in_the_commands_and_paths_of_a_phase() -> None
         "pipeline p, phase w: in run, {promt} is not a placeholder (did you mean {prompt}?)",
         "pipeline p, phase w: in run, {stat} is not a placeholder (did you mean {state}?)",
     ]
+
+
+def test_one_problem_of_a_pipeline_hides_none_of_its_phases() -> None:
+    """Nor is anything said twice: who mends an input that is no phase mends the placeholder that names it."""
+    read = Phase(id="r", run="{inputs.nope} {inputs.w} {inputs.x} {ouput}", inputs=("w", "nope"))
+    settings = Settings(
+        pipelines=(
+            Pipeline(
+                name="p",
+                units=Units(names=("a", "a")),
+                state="/s",
+                phases=(Phase(id="w", run="{unitt}", outputs={"s": "/s", "o": "/o"}), read),
+            ),
+        )
+    )
+    assert said(settings=settings) == [
+        "pipeline p: its state '/s' is absolute; outputs are given relative to the project",
+        "pipeline p: unit a is given twice",
+        "pipeline p, phase r reads nope, which is no phase before it",
+        "pipeline p, phase w modifies '/o', which is absolute; outputs are given relative to the project",
+        "pipeline p, phase w: in run, {unitt} is not a placeholder (did you mean {unit}?)",
+        "pipeline p, phase r: in run, {inputs.x} is used, but x is not required (add x to inputs)",
+        "pipeline p, phase r: in run, {ouput} is not a placeholder (did you mean {output}?)",
+    ]
+
+
+@given(st.data())
+def test_whatever_a_pipeline_says_it_is_looked_at_to_its_end(data: st.DataObject) -> None:
+    """Phases that are there twice, loops that lead nowhere: each is a problem, and what else is wrong is found."""
+    names = st.sampled_from(["a", "b", "c", "1 x"])
+    few = st.lists(names, max_size=3).map(tuple)
+    phase = st.builds(
+        Phase,
+        id=names,
+        run=st.just("{unitt}"),
+        inputs=st.none() | few,
+        repeat=few,
+        requires=few,
+        pre_state=st.booleans(),
+    )
+    phases = tuple(data.draw(st.lists(phase, min_size=1, max_size=4)))
+    settings = Settings(pipelines=(Pipeline(name="p", phases=phases, units=Units(names=("u",))),))
+    found = [text for text in said(settings=settings) if "{unitt} is not a placeholder" in text]
+    assert len(found) == len(phases)
 
 
 def test_everyday_words_in_braces_are_no_placeholders_of_a_phase() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.core import codec
-from headway.core.events import EVENTS, GoalChanged, PlanCreated, Snapshot, Unknown
+from headway.core.events import EVENTS, GoalChanged, PlanCreated, Record, Snapshot, Unknown
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import State
+from headway.core.state import Position, State
 from headway.errors import FormatTooNew
 from tests.unit.core.lives import Intent, lived, lives
 
@@ -59,6 +59,22 @@ def test_every_event_and_every_state_comes_back_as_it_was(intents: list[Intent])
         assert codec.peek(line) == (record.seq, record.event.type)
     if life.state is not None:
         assert codec.decode_state(codec.encode_state(life.state)) == life.state
+
+
+@given(lives)
+def test_events_that_are_chained_together_have_the_lines_of_one_after_the_other(intents: list[Intent]) -> None:
+    """Whether they are of one kind or of many: the same bytes, and each record follows the one before it."""
+    events = [record.event for record in lived(intents).records]
+    of_one_kind = [event for event in events if type(event) is type(events[-1])]
+    unknown = Unknown(name="cheered", data=msgspec.Raw(b"{}"))
+    for some in (events, of_one_kind, [unknown, Unknown(name="booed", data=msgspec.Raw(b"[]"))]):
+        records, text = codec.chain(some, Position(6, "a" * 32), "t", "somebody else")
+        prev, lines = "a" * 32, b""
+        for seq, event in enumerate(some, 7):
+            line, digest = codec.encode(event, seq, "t", "somebody else", prev)
+            assert records[seq - 7] == Record(seq, "t", "somebody else", event, prev, digest)
+            lines, prev = lines + line + b"\n", digest
+        assert (text, len(records)) == (lines, len(some))
 
 
 @given(st.text(), st.text(), st.text())
@@ -150,8 +166,8 @@ def test_a_snapshot_that_says_more_is_a_version_error(change: tuple[bytes, bytes
 def test_a_snapshot_in_pieces_is_the_line_that_any_event_would_be(by: str, digest: str) -> None:
     """Its state is not copied on the way; bytes and hash are the same."""
     event = Snapshot(state=msgspec.Raw(b'{"plan_id":"p","project_id":"q"}'), digest=digest)
-    pieces, hash_ = codec.encode_snapshot(event, 7, "2026-01-01T00:00:00Z", by, codec.START)
-    assert (b"".join(pieces), hash_) == codec.encode(event, 7, "2026-01-01T00:00:00Z", by, codec.START)
+    records, pieces = codec.chain_snapshot(event, Position(6, codec.START), "2026-01-01T00:00:00Z", by)
+    assert (records, b"".join(pieces)) == codec.chain([event], Position(6, codec.START), "2026-01-01T00:00:00Z", by)
     assert pieces[1] == event.state
 
 

@@ -352,3 +352,16 @@ def test_a_profile_that_was_set_limits_what_is_made_at_once() -> None:
     one = life(*three, profile=Profile(max_concurrent_tasks=64))
     happened(one, cmd.StartArtifacts(ids=("a",)))
     assert refused(one, cmd.StartArtifacts(ids=("b",))).code == "profile.limit"
+
+
+def test_what_was_complete_before_it_had_a_milestone_can_be_accepted() -> None:
+    """Nothing of that milestone was ever open, and so it is complete."""
+    life = Life()
+    life.do(cmd.CreatePlan(plan_id="p", project_id="q", plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="c"),))))
+    started = life.do(cmd.StartArtifacts(ids=("c",)))
+    assert not isinstance(started, Rejection)
+    life.do(cmd.CompleteArtifact(id="c", token=started[0].seq))
+    life.do(cmd.ChangePlan(update=(ArtifactSpec(id="c", milestone="m"),)))
+    accepted = life.do(cmd.AcceptOutput(id="c", outputs=(), reason="seen"))
+    assert not isinstance(accepted, Rejection)
+    assert [record.event.type for record in accepted] == ["output_accepted", "milestone_completed"]

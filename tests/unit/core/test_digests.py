@@ -7,7 +7,15 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from headway.core.fingerprint import precedent_key, recipe_digest, reuse_key, spec_digest
+from headway.core.fingerprint import (
+    plain_function_digests,
+    precedent_key,
+    precedent_keys,
+    recipe_digest,
+    reuse_key,
+    spec_digest,
+    spec_digests,
+)
 from headway.core.plan import ArtifactSpec, Settings
 from headway.core.state import Fingerprint
 
@@ -41,6 +49,25 @@ def test_specs_and_recipes_have_the_digests_that_ledgers_hold(spec: ArtifactSpec
     assert recipe_digest(spec, Settings(vars={"v": "ü"}), code="c0de", env={"E": None}) == made
 
 
+BARE = [ArtifactSpec(id=f"a{n}", requires=("b",) * n, produces=("out/a.txt",) * n, make="tasks:make") for n in range(4)]
+GATHERING = ArtifactSpec(id="g", gathers="last", optional=("x",))
+UMLAUT = ArtifactSpec(id="ü", produces=("ü.txt",), make="tasks:make")
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [[], BARE, [*BARE, PLAIN], [*BARE, GATHERING], [*BARE, UMLAUT], [PLAIN, FOREIGN]],
+    ids=["none", "bare", "with one that says more", "with one that gathers", "with other letters", "with both"],
+)
+def test_many_have_the_digests_that_each_has(specs: list[ArtifactSpec]) -> None:
+    """Whatever one of them has to say, and in whatever letters."""
+    assert spec_digests(specs) == [spec_digest(spec) for spec in specs]
+    codes = [f"c0de{number}" for number, _ in enumerate(specs)]
+    bare = [ArtifactSpec(id=spec.id, make="tasks:make") for spec in specs]
+    each = [recipe_digest(spec, Settings(), code=code, env={}) for spec, code in zip(bare, codes, strict=True)]
+    assert plain_function_digests(codes, [spec.id for spec in specs]) == each
+
+
 def test_what_is_made_from_the_same_things_has_the_key_that_it_always_had() -> None:
     """In whatever order they are named; templates count only where there are any."""
     few = Fingerprint(spec="s", recipe="r", inputs={"b": "1", "a": "2"})
@@ -57,7 +84,7 @@ def test_what_is_made_from_the_same_things_has_the_key_that_it_always_had() -> N
 
 
 @pytest.mark.parametrize("key", [reuse_key, precedent_key])
-def test_keys_tell_apart_what_is_made_from_other_things(key: Callable[[Fingerprint], str]) -> None:
+def test_keys_tell_apart_what_is_made_from_other_things(key: Callable[[Fingerprint], str | bytes]) -> None:
     """In whatever order they are named, and also where a name is no text."""
     made = Fingerprint(spec="s", recipe="r", inputs={"b": "1", "a": "2"}, sources={"x\udce4": "3"})
     assert key(made) == key(replace(made, inputs={"a": "2", "b": "1"}))
@@ -70,6 +97,14 @@ def test_keys_tell_apart_what_is_made_from_other_things(key: Callable[[Fingerpri
         replace(made, recipe="s", spec="r"),
     ):
         assert key(other) != key(made)
+
+
+@pytest.mark.parametrize("name", ["x", "x\n", "x\udce4"], ids=["plain", "escaped", "no text"])
+def test_the_keys_of_many_are_those_of_each(name: str) -> None:
+    """Also where a name is no text, or has to be escaped."""
+    fps = [Fingerprint(spec="s", inputs={"b": "1", "a": "2"}), Fingerprint(sources={name: "3"}), Fingerprint()]
+    assert precedent_keys(fps) == [precedent_key(fp) for fp in fps]
+    assert precedent_keys([]) == []
 
 
 @pytest.mark.parametrize(("one", "other"), [(("ab", "c"), ("a", "bc")), (("é",), ("e\u0301",)), (("a", ""), ("a",))])

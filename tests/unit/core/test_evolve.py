@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +15,15 @@ from headway.core.events import (
     ArtifactStarted,
     GoalChanged,
     LedgerRotated,
+    MilestoneCompleted,
     PlanCreated,
     Record,
+    RunStarted,
     Snapshot,
     Start,
 )
-from headway.core.evolve import apply, evolve, fold, replay
+from headway.core.evolve import apply, apply_all, evolve, fold, replay
+from headway.core.evolve.work import completed_all
 from headway.core.lifecycle import all_done, progress, recorded_status, statuses
 from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.core.state import Completion, Fingerprint, Output, Position, State
@@ -57,6 +62,71 @@ def test_evolve_leaves_its_argument_alone(intents: list[Intent]) -> None:
         assert (codec.encode_state(state) if state else b"") == before
         assert apply(state.copy() if state else None, record) == after
         state = after
+
+
+@given(lives)
+def test_what_happened_together_changes_the_state_as_one_after_the_other(intents: list[Intent]) -> None:
+    """Events of one kind in one go, as a command that completes many has them recorded."""
+    records = lived(intents).records
+    one_by_one: State | None = None
+    together: State | None = None
+    for _, alike in groupby(records, lambda record: record.event.type):
+        some = list(alike)
+        together = apply_all(together, some)
+        for record in some:
+            one_by_one = apply(one_by_one, record)
+        assert together == one_by_one
+        assert together is None or one_by_one is None or list(together.completed) == list(one_by_one.completed)
+
+
+def test_what_a_run_made_and_nothing_else_is_known_of_is_complete_in_one_go() -> None:
+    """No word of it is left to be forgotten; with another word, each is looked at."""
+    born = PlanCreated(
+        format=1,
+        plan_id="p",
+        project_id="q",
+        plan=PlanSpec(goal="g", artifacts=(ArtifactSpec(id="a"), ArtifactSpec(id="b"))),
+    )
+    events = [born, RunStarted(run="r"), ArtifactStarted(starts=(Start("a"), Start("b")), run="r")]
+    state = fold(None, [Record(n, "t", "x", event, "", "") for n, event in enumerate(events, 1)])
+    assert state is not None
+    made = [Record(n, "t", "x", ArtifactCompleted(a, 3, ms=n), "", "") for n, a in enumerate(("b", "a"), 4)]
+    noted = state.copy()
+    noted.asked["a"] = 1
+    assert not completed_all(noted, made)
+    assert noted.claims == state.claims
+    assert not completed_all(state.copy(), [*made, Record(6, "t", "x", MilestoneCompleted(milestone="m"), "", "")])
+    one_by_one = fold(state, made)
+    assert completed_all(state, made)
+    assert state == one_by_one
+    assert not state.claims
+
+
+@given(
+    st.lists(st.sampled_from(["plain", "plain", "milestone", "phase"]), min_size=1, max_size=6),
+    st.booleans(),
+    st.sampled_from(["", "asked", "notes", "uncertain"]),
+)
+def test_many_completions_come_to_what_each_of_them_comes_to(kinds: list[str], is_run: bool, known: str) -> None:
+    """At a time of its own each, whether a run is under way or not, and whatever else is known: of each or of all."""
+    said = {"plain": {}, "milestone": {"milestone": "m"}, "phase": {"pipeline": "p", "unit": "u", "phase": "x"}}
+    specs = tuple(msgspec.convert({"id": f"a{n}", **said[kind]}, ArtifactSpec) for n, kind in enumerate(kinds))
+    born = PlanCreated(format=1, plan_id="p", project_id="q", plan=PlanSpec(goal="g", artifacts=specs))
+    starts = ArtifactStarted(starts=tuple(Start(spec.id) for spec in specs), run="r" if is_run else "")
+    first = [born, RunStarted(run="r"), starts] if is_run else [born, starts]
+    state = fold(None, [Record(n, f"t{n}", "x", event, "", "") for n, event in enumerate(first, 1)])
+    assert state is not None
+    if known:
+        getattr(state, known)["a0"] = 1
+    made = [Record(n, f"t{n}", "x", ArtifactCompleted(spec.id, 3, ms=n), "", "") for n, spec in enumerate(specs, 10)]
+    one_by_one: State | None = state.copy()
+    for record in made:
+        one_by_one = apply(one_by_one, record)
+    is_plain = is_run and not known and {*kinds} == {"plain"}
+    assert completed_all(state.copy(), made) is is_plain
+    assert apply_all(state, made) == one_by_one
+    assert one_by_one is not None
+    assert one_by_one.updated_at == made[-1].ts
 
 
 @given(lives)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import get_args
 
 import pytest
+from hypothesis import given
 
 from headway.core import commands as cmd
 from headway.core.events import EVENTS
-from headway.core.lifecycle import ARTIFACT_ROWS, PLAN_ROWS, Row, allowed, plan_after, recorded_status, statuses
+from headway.core.lifecycle import (
+    ARTIFACT_ROWS,
+    PLAN_ROWS,
+    Row,
+    allowed,
+    is_done,
+    not_allowed,
+    not_done,
+    plan_after,
+    recorded_status,
+    stage_of,
+    statuses,
+)
 from headway.core.plan import ArtifactSpec, PlanSpec
-from headway.core.state import ArtifactStatus, Failure, PlanStatus, State
-from tests.unit.core.lives import Life
+from headway.core.state import ArtifactStatus, Claim, Completion, Failure, PlanStatus, Skip, State
+from tests.unit.core.lives import Intent, Life, lives
 
 DERIVED = {"everything_done", "work_appeared", "replans_spent"}
 """What follows from events rather than being one."""
@@ -33,6 +47,27 @@ def test_the_tables_use_known_words_only(rows: tuple[Row, ...], words: set[str])
 def test_the_artifact_table_names_real_events() -> None:
     """Each row is about an event that can be in a ledger."""
     assert {row.event for row in ARTIFACT_ROWS} <= set(EVENTS)
+
+
+EACH = State(
+    plan_id="p",
+    project_id="x",
+    claims={"begun": Claim(seq=1, at=""), "again": Claim(seq=1, at="")},
+    failed={"failed": Failure(seq=1, at="", error="e")},
+    made={"made": Completion(seq=1, at="")},
+    skipped={"skipped": Skip(seq=1, at="", reason="r")},
+    completed={"complete": Completion(seq=1, at=""), "again": Completion(seq=1, at="")},
+)
+STAGES = ("pending", "begun", "again", "failed", "made", "skipped", "complete")
+
+
+@pytest.mark.parametrize("event", sorted({row.event for row in ARTIFACT_ROWS}))
+@pytest.mark.parametrize("count", range(len(STAGES) + 1))
+def test_what_holds_for_each_is_told_of_many(event: str, count: int) -> None:
+    """Who cannot meet an event, and whom dependents have to wait for, whoever is asked about together."""
+    for ids in combinations(STAGES, count):
+        assert not_allowed(EACH, ids, event) == {a for a in ids if not allowed(stage_of(EACH, a), event)}
+        assert not_done(EACH, ids) == {a for a in ids if not is_done(EACH, a)}
 
 
 def test_every_plan_status_can_be_reached_and_left() -> None:
@@ -124,3 +159,19 @@ def test_blocking_a_deep_graph_takes_a_moment() -> None:
     state.failed["0.0"] = Failure(seq=1, at="t", error="e")
     found = statuses(state)
     assert sum(status == "blocked" for status in found.values()) == 59 * 4
+
+
+@given(lives)
+def test_where_many_stand_is_where_each_of_them_does(intents: list[Intent]) -> None:
+    """Also of what is not in the plan, which is not done."""
+    life = Life()
+    for intent in intents:
+        life.do(intent(life.state))
+        state = life.state
+        if state is not None:
+            ids = [*state.artifacts, "nobody"]
+            for some in (ids, ids[1:2], [a for a in ids if a not in state.claims]):
+                for event in ("artifact_started", "artifact_completed"):
+                    barred = {a for a in some if not allowed(stage_of(state, a), event)}
+                    assert not_allowed(state, some, event) == barred
+                assert not_done(state, some) == {a for a in some if not is_done(state, a)}

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.core.ids import artifact_id_problem
-from headway.core.paths import are_plain, is_folder, is_glob, normalise, output_problem, parents, would_find
+from headway.core.paths import are_normal, are_plain, is_folder, is_glob, normalise, output_problem, parents, would_find
 from headway.files.observe import Observer
 
 PATHS = st.lists(st.sampled_from(["a", "b", ".c", ".", "..", ""]), min_size=1, max_size=7).map("/".join)
@@ -152,6 +152,19 @@ def test_of_plain_names_nothing_is_to_be_asked(names: list[str]) -> None:
             assert artifact_id_problem(name) == ""
             assert normalise(name) == name
             assert not is_folder(name)
+
+
+@given(names=st.lists(SPELLINGS, max_size=4))
+def test_of_paths_that_are_normal_each_is_its_one_spelling(names: list[str]) -> None:
+    """They are looked at together, so that one with another spelling makes all of them be looked at by themselves."""
+    if are_normal(names):
+        assert [*map(normalise, names)] == names
+
+
+def test_the_usual_paths_are_normal() -> None:
+    """Names with dots in them are; whatever goes up, or is spelled with more than it takes, is not."""
+    assert are_normal(["a.txt", "out/b-1/c.txt", "out/"])
+    assert not any(are_normal(["a", odd]) for odd in (".", "./a", "a//b", "a/../b", "../a", "a/."))
 
 
 def test_plain_names_are_told_as_such() -> None:

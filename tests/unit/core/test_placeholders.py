@@ -107,7 +107,7 @@ def test_a_near_miss_is_a_fault_that_says_what_was_meant(written: str, meant: st
     ],
 )
 def test_what_only_a_phase_has_can_be_missed_there_alone(written: str, meant: str) -> None:
-    """In the command of any other artifact these braces mean nothing; nor do words that are merely similar."""
+    """In the command of any other artifact it means nothing; nor do words that are merely similar."""
     phase = Offer(outputs=1, inputs=(), variables=(), own=("unit", "file", "state", "prompt"), phase=True)
     (fault,) = faults(f"echo {written} {{tile}} {{unix}} {{stage}} {{stats}} {{files}} {{units}} {{prompts}}", phase)
     assert (fault.text, fault.hint) == (written, f"did you mean {meant}?")
@@ -118,6 +118,28 @@ def test_what_a_phase_has_not_cannot_be_missed_in_it() -> None:
     """Nobody means the state of a pipeline that has none."""
     phase = Offer(outputs=1, inputs=(), variables=(), own=("unit",), phase=True)
     assert [fault.text for fault in faults("echo {stat} {flie} {promt} {unti}", phase)] == ["{unti}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("unit", "only phases of pipelines have a unit", "where these braces mean something else, write { unit }"),
+        ("file", "only phases of pipelines have a file", "where these braces mean something else, write { file }"),
+        ("state", "only phases of pipelines have a state", "where these braces mean something else, write { state }"),
+        ("prompt", "there is no prompt here", "name templates"),
+    ],
+)
+def test_what_only_phases_have_is_a_fault_elsewhere(name: str, message: str, hint: str) -> None:
+    """It is not passed on as a literal; with blanks inside, as awk and Python take it as well, it is."""
+    (fault,) = faults(f"echo '{{{name}}}'", ALL)
+    assert (fault.text, fault.message, fault.hint) == (f"{{{name}}}", f"{{{name}}} is used, but {message}", hint)
+    assert faults(f"echo '{{ {name} }}' ${{{name}}} {{{{{name}}}}} {{{name}s}} {{{name},x}}", ALL) == []
+
+
+def test_whatever_has_templates_has_a_prompt() -> None:
+    """It need not be a phase."""
+    offer = Offer(outputs=0, inputs=(), variables=(), own=("prompt",))
+    assert [fault.text for fault in faults("ask < {prompt} {unit}", offer)] == ["{unit}"]
 
 
 @pytest.mark.parametrize(

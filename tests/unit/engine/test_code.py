@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -139,6 +140,104 @@ USED: dict[str, tuple[dict[str, str], str]] = {
         },
         "h.py",
     ),
+    "a module that is imported by a call under another name": (
+        {
+            "p.py": "from importlib import import_module as im\ndef f():\n    return im('h').K\n",
+            "h.py": "K = 'old'\n",
+        },
+        "h.py",
+    ),
+    "a name that a pattern binds": (
+        {"p.py": "match ['old', 1]:\n    case [X, *rest]:\n        pass\ndef f():\n    return X\n"},
+        "p.py",
+    ),
+    "a name that is bound as an item": ({"p.py": "globals()['X'] = 'old'\ndef f():\n    return X\n"}, "p.py"),
+    "a table that is filled under another name": (
+        {"p.py": "D = {}\nE = D\nF = E\nF['x'] = 'old'\ndef f():\n    return D\n"},
+        "p.py",
+    ),
+    "what the file says of itself": ({"p.py": "'''old'''\ndef f():\n    return __doc__\n"}, "p.py"),
+    "a module in a folder that the file adds": (
+        {
+            "p.py": "import sys\nsys.path.insert(0, 'lib')\nimport h\ndef f():\n    return h.K\n",
+            "lib/h.py": "K = 'old'\n",
+        },
+        "lib/h.py",
+    ),
+    "a module in a folder that the file puts together": (
+        {
+            "a/b/p.py": "import os, sys\nHERE = os.path.dirname(__file__)\n"
+            "LIB = os.path.join(HERE, '..', 'lib', 'py')\nif LIB not in sys.path:\n    sys.path += [LIB]\n"
+            "from h import K\ndef f():\n    return K\n",
+            "a/lib/py/h.py": "K = 'old'\n",
+        },
+        "a/lib/py/h.py",
+    ),
+    "a module in one of several folders that are added": (
+        {
+            "p.py": "import sys\nfrom pathlib import Path\nfor name in ('one', 'two'):\n"
+            "    sys.path.append(str(Path(__file__).parent / name))\nimport h\ndef f():\n    return h.K\n",
+            "two/h.py": "K = 'old'\n",
+        },
+        "two/h.py",
+    ),
+    "a module in a folder around the file, which the file adds": (
+        {
+            "a/b/p.py": "import sys\nfrom pathlib import Path\nsys.path.append(str(Path(__file__).parents[1]))\n"
+            "import h\ndef f():\n    return h.K\n",
+            "a/h.py": "K = 'old'\n",
+        },
+        "a/h.py",
+    ),
+    "what such a module uses in another such folder": (
+        {
+            "p.py": "import sys\nsys.path[:0] = ['lib', 'more']\nimport h\ndef f():\n    return h.g()\n",
+            "lib/h.py": "from k import K\ndef g():\n    return K\n",
+            "more/k.py": "K = 'old'\n",
+        },
+        "more/k.py",
+    ),
+    "a module in a folder that a function adds when it is called": (
+        {
+            "p.py": "import os, sys\ndef set_up(name='lib'):\n    here = os.path.dirname(__file__)\n"
+            "    sys.path.insert(0, os.path.join(here, name))\nset_up()\nimport h\ndef f():\n    return h.K\n",
+            "lib/h.py": "K = 'old'\n",
+        },
+        "lib/h.py",
+    ),
+    "a module in a folder that a function adds which is defined under a condition": (
+        {
+            "p.py": "import sys\nif not hasattr(sys, 'frozen'):\n    def set_up():\n        where = 'lib'\n"
+            "        sys.path.insert(0, where)\n    set_up()\nimport h\ndef f():\n    return h.K\n",
+            "lib/h.py": "K = 'old'\n",
+        },
+        "lib/h.py",
+    ),
+    "a module in a folder that the function adds by itself, which the start calls, too": (
+        {
+            "p.py": "import sys\ndef f():\n    sys.path.insert(0, 'lib')\n    import h\n    return h.K\n"
+            "if __name__ == '__main__':\n    f()\n",
+            "lib/h.py": "K = 'old'\n",
+        },
+        "lib/h.py",
+    ),
+    "a module in a folder around the file, which a function finds": (
+        {
+            "a/b/p.py": "import sys\nfrom pathlib import Path\nHERE = Path(__file__)\n"
+            "def around():\n    return HERE.parents[1]\nsys.path.append(str(around() / 'lib'))\n"
+            "import h\ndef f():\n    return h.K\n",
+            "a/lib/h.py": "K = 'old'\n",
+        },
+        "a/lib/h.py",
+    ),
+    "a module in a folder of a list that is added to": (
+        {
+            "p.py": "import sys\nMORE = []\nMORE.append('lib')\nsys.path.extend(MORE)\nimport h\n"
+            "def f():\n    return h.K\n",
+            "lib/h.py": "K = 'old'\n",
+        },
+        "lib/h.py",
+    ),
 }
 
 
@@ -218,6 +317,121 @@ def test_what_is_read_from_the_module_counts_wherever_it_is_read(tmp_path: Path,
     first, then = "name = 'old'\n", GLOBALS[case]
     text = f"{then}{first}" if then.startswith("from") else f"{first}{then}"
     assert counts(tmp_path, text, "'old'", "'new'")
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_a_module_that_python_finds_by_its_environment_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_absolute: bool
+) -> None:
+    """A folder of PYTHONPATH is one of those in which modules are looked for; one that only this program added is not,
+    for another that runs the same plan would find something else."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/h.py").write_text("K = 'old'\n")
+    (tmp_path / "p.py").write_text("import h\ndef f():\n    return h.K\n")
+    alone = Code(str(tmp_path)).of_reference("p:f")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    assert Code(str(tmp_path)).of_reference("p:f") == alone
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/elsewhere", str(tmp_path / "lib") if is_absolute else "lib"]))
+    before = Code(str(tmp_path)).of_reference("p:f")
+    assert before != alone
+    (tmp_path / "lib/h.py").write_text("K = 'new'\n")
+    assert Code(str(tmp_path)).of_reference("p:f") not in (before, alone)
+
+
+def test_a_module_of_what_is_installed_where_it_is_worked_at_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `.pth` file beside the installed packages names its folder."""
+    for folder in ("project/parts/h", ".venv/site-packages"):
+        (tmp_path / folder).mkdir(parents=True)
+    root, place = tmp_path / "project", tmp_path / ".venv/site-packages"
+    (root / "parts/h/__init__.py").write_text("K = 'old'\n")
+    (root / "p.py").write_text("import h\ndef f():\n    return h.K\n")
+    alone = Code(str(root)).of_reference("p:f")
+    (place / "h.pth").write_text(f"import this_is_no_folder\n{root / 'parts'}\n")
+    monkeypatch.setattr("sys.path", [str(place), str(root / "parts")])
+    before = Code(str(root)).of_reference("p:f")
+    (root / "parts/h/__init__.py").write_text("K = 'new'\n")
+    assert len({alone, before, Code(str(root)).of_reference("p:f")}) == 3
+
+
+@pytest.mark.parametrize("adds", ["print(sys.path)", "sys.path.append('../elsewhere')", "sys.path.append('.venv/lib')"])
+def test_folders_outside_of_the_project_or_hidden_in_it_hold_none_of_its_modules(tmp_path: Path, adds: str) -> None:
+    """As before, what is installed does not count; nor does looking at where modules are looked for."""
+    for folder in ("elsewhere", "project/.venv/lib", "project/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "h.py").write_text("K = 'old'\n")
+    (tmp_path / "project/p.py").write_text(f"import sys\n{adds}\nimport h\ndef f():\n    return h.K\n")
+    code = Code(str(tmp_path / "project"))
+    code.of_reference("p:f")
+    assert [os.path.basename(path) for path in code.files] == ["p.py"]
+
+
+NOT_ADDED = {
+    "a table that only the start looks at": "KINDS = {'unit': 'tests'}\ndef usage():\n    return f'one of {KINDS}'\n"
+    "if __name__ == '__main__':\n    sys.path.append(os.getcwd())\n    print(usage())\n",
+    "what the start adds": "if __name__ == '__main__':\n    sys.path.append('tests')\n",
+    "what a function adds that the start calls": "def set_up():\n    sys.path.append('tests')\n"
+    "def main():\n    set_up()\nif __name__ == '__main__':\n    main()\n",
+    "what else a function says that adds one": "def main():\n    sys.path.append('lib')\n    print('tests')\n",
+    "what a function says that the path is put together by": "def name_of(x):\n    print('tests')\n    return x\n"
+    "sys.path.append(name_of('lib'))\n",
+    "what is written beside it": "if 'tests' not in sys.argv:\n    sys.path.append('lib')\n",
+}
+
+
+@pytest.mark.parametrize("case", NOT_ADDED)
+def test_a_folder_is_looked_in_only_if_it_is_written_where_one_is_added(tmp_path: Path, case: str) -> None:
+    """In that very place, or in an assignment that it names; and what only the start of a program does is not done
+    where its file is imported."""
+    for folder in ("lib", "tests"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "h.py").write_text("K = 'old'\n")
+    text = "import os, sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'lib'))\nimport h\n"
+    (tmp_path / "p.py").write_text(f"{text}def f():\n    return h.K\n{NOT_ADDED[case]}")
+    code = Code(str(tmp_path))
+    code.of_reference("p:f")
+    assert [os.path.relpath(path, tmp_path) for path in code.files] == ["p.py", "lib/h.py"]
+
+
+def test_folders_that_are_not_there_are_noted_by_themselves(tmp_path: Path) -> None:
+    """Not once for every module that might be in them."""
+    adds = "import sys\nsys.path += ['lib', 'more/deep']\n"
+    (tmp_path / "p.py").write_text(f"{adds}import g, h, k\ndef f():\n    return g.A, h.B, k.C\n")
+    code = Code(str(tmp_path))
+    code.of_reference("p:f")
+    assert {path for path in code.absent if path.startswith(("lib", "more"))} == {"lib/", "more/deep/"}
+
+
+def test_a_table_of_words_is_not_a_table_of_folders(tmp_path: Path) -> None:
+    """However many words are named where a folder is added, few are looked for."""
+    table = {f"key{number}": f"value {number}" for number in range(3000)}
+    adds = f"import sys\nTABLE = {table}\nsys.path.append(TABLE['key1'])\n"
+    (tmp_path / "p.py").write_text(f"{adds}import h\ndef f():\n    return h.K\n")
+    code = Code(str(tmp_path))
+    code.of_reference("p:f")
+    assert len(code.absent) < 150
+
+
+def test_what_one_function_adds_is_not_added_for_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if something went wrong meanwhile."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/h.py").write_text("K = 'old'\n")
+    (tmp_path / "p.py").write_text("import sys\nsys.path.append('lib')\nimport h\ndef f():\n    return h.K\n")
+    (tmp_path / "q.py").write_text("import h\ndef f():\n    return h.K\n")
+    alone = Code(str(tmp_path)).of_reference("q:f")
+    code = Code(str(tmp_path))
+
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(code, "_led_on", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            code.of_reference("p:f")
+    assert code.of_reference("q:f") == alone
+    assert code.of_reference("p:f") != alone
+    assert code.of_reference("q:f") == alone
 
 
 def test_calls_on_a_plan_do_not_count_for_functions_that_do_not_use_it(tmp_path: Path) -> None:

@@ -37,4 +37,4 @@ def test_events_taken_in_together_say_what_they_say_one_by_one() -> None:
             assert getattr(together, slot) == getattr(one_by_one, slot)
         assert together.last is records[-1]
     assert [made[2] for made in one_by_one.made] == []
-    assert one_by_one.named == {"left"}
+    assert one_by_one.named == {"-left"}

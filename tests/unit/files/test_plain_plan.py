@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway import Plan
 from headway.core.check import check_plan
 from headway.core.plan import PlanSpec
 from headway.files.json_tree import locate_json, read_json
 from headway.files.plain_plan import read_plain
 from headway.files.plan_lines import read_tree
+from headway.files.planfile import parse_plan
 
 TEXTS = st.sampled_from(["", "a", "b b", "./c//d", "o/e", "é", 'q"\\\n', "\x7f"])
 LISTS = TEXTS | st.lists(TEXTS, max_size=3)
@@ -50,7 +52,7 @@ def test_plain_files_are_read_to_the_last_byte_as_with_care(
 ) -> None:
     """What is recorded of a plan does not depend on who read it."""
     text = json.dumps({**head, "artifacts": artifacts}, indent=indent, ensure_ascii=False)
-    plain = read_plain(text)
+    plain = read_plain(text.encode())
     assert plain is not None
     assert plain == read_with_care(text)
     assert msgspec.json.encode(plain) == msgspec.json.encode(read_with_care(text))
@@ -62,7 +64,7 @@ def test_whatever_is_odd_is_read_as_with_care_or_not_at_all(
 ) -> None:
     """No value of a kind that is not expected slips through."""
     text = json.dumps({"goal": "g", "artifacts": {**artifacts, name: {key: odd}}})
-    plain = read_plain(text)
+    plain = read_plain(text.encode())
     assert plain is None or plain == read_with_care(text)
 
 
@@ -91,13 +93,31 @@ def test_whatever_is_odd_is_read_as_with_care_or_not_at_all(
 )
 def test_what_is_not_plain_is_left_to_those_who_can_say_what_it_is(text: str) -> None:
     """Keys given twice, odd spellings, nulls, other keys and other syntax are not guessed at."""
-    assert read_plain(text) is None
+    assert read_plain(text.encode()) is None
+
+
+@pytest.mark.parametrize("odd", [b"\xff", b"\xc3(", b"\xed\xa0\x80", b"\0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"goal": "ODD", "artifacts": {}}',
+        b'{"goal": "g", "vars": {"x": "ODD"}, "artifacts": {}}',
+        b'{"goal": "g", "vars": {"ODD": 1}, "artifacts": {}}',
+        b'{"goal": "g", "artifacts": {"ODD": {}}}',
+        b'{"goal": "g", "artifacts": {"a": {"run": "ODD"}}}',
+    ],
+)
+def test_what_is_no_text_is_not_plain(text: bytes, odd: bytes) -> None:
+    """Wherever it stands: those who read with care say in which line."""
+    data = text.replace(b"ODD", odd)
+    assert read_plain(data) is None
+    assert [problem.code for problem in parse_plan(data, name="headway.json").problems] == ["plan.syntax"]
 
 
 def test_what_is_plain_can_be_located_when_it_has_problems() -> None:
     """The careful reader says where the problem is."""
     text = '{"goal": "g", "artifacts": {\n"a": {"requires": ["b"]}}}'
-    assert read_plain(text) is not None
+    assert read_plain(text.encode()) is not None
     _, problems = read_tree(locate_json(text), check_plan)
     assert [(p.code, p.line) for p in problems] == [("plan.missing", 2)]
 
@@ -105,8 +125,21 @@ def test_what_is_plain_can_be_located_when_it_has_problems() -> None:
 def test_an_artifact_has_one_name_wherever_it_is_named() -> None:
     """It is looked up many times: the same text is found without comparing it. What is nobody's here stays as it is."""
     text = json.dumps({"goal": "g", "artifacts": {"first one": {}, "b": {"requires": ["p:x", "first one"]}}})
-    plan = read_plain(text)
+    plan = read_plain(text.encode())
     assert plan is not None
     first, second = plan.artifacts
     assert second.requires == ("first one", "p:x")
     assert second.requires[0] is first.id
+
+
+def test_no_two_artifacts_share_what_can_be_changed() -> None:
+    """Whoever changes what one of them says changes nobody else's, in this plan or another."""
+    text = json.dumps({"goal": "g", "artifacts": {"a": {"run": "true"}, "b": {"make": "m:f"}}})
+    read, built = read_plain(text.encode()), Plan("g", id="p")
+    assert read is not None
+    for name in "cd":
+        built.add(name, make=str, produces=name)
+    specs = [*read.artifacts, *built.spec.artifacts]
+    held = [getattr(spec, field) for spec in specs for field in spec.__struct_fields__]
+    changeable = [value for value in held if isinstance(value, (dict, list, set))]
+    assert len({*map(id, changeable)}) == len(changeable) > len(specs)

@@ -15,6 +15,7 @@ import pytest
 
 from headway import bulk
 from headway.bulk import Order, Over, write_over_one_by_one
+from headway.core.events import Event, PlanImported, PlanReplanned, Record, UnitExpanded
 from headway.core.plan import ArtifactSpec, Phase, Pipeline, Settings
 from headway.core.state import Attempt, Completion, Expansion, Failure, Output, State
 from headway.disk import REAL, RealDisk
@@ -44,6 +45,27 @@ def _write(home: Path, state: State, seq: int) -> None:
 
 def _files(home: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in home.iterdir() if path.suffix == ".json"}
+
+
+@pytest.mark.parametrize(
+    ("event", "units"),
+    [
+        (PlanReplanned(version=2, parent=1, reason="r", failed=("u001/write",), removed=("u002/write",)), UNITS[1:3]),
+        (UnitExpanded(pipeline="scene", artifacts=(ArtifactSpec(id="u003/write~2"),)), UNITS[3:4]),
+        (PlanImported(format=1, plan_id="book", project_id="p", source="s", state=msgspec.Raw(b"{}")), UNITS),
+        (
+            UnitExpanded(
+                pipeline="scene",
+                units=("u004", "new"),
+                artifacts=tuple(ArtifactSpec(id=f"{u}/x") for u in ("u004", "new")),
+            ),
+            UNITS[4:5],
+        ),
+    ],
+)
+def test_whatever_an_event_says_of_phases_their_unit_is_told_anew(event: Event, units: list[str]) -> None:
+    """What is tried in a new place, is to be something else, or comes from elsewhere; not units nobody has come to."""
+    assert sorted(phases.touched(_state(), [Record(1, "", "", event, "", "")])) == units
 
 
 def test_many_are_written_as_few_are(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def overlong(specs: Sequence[ArtifactSpec]) -> Rejection | None:
     for spec in [  # that may: most say too little to be looked at again
         s
         for s in specs
-        if len(s.description) + len(s.contract) + len(s.instructions) + len(s.run) + len(s.verify) > LONGEST
+        if len(s.description + s.contract + s.instructions + s.run + s.verify) > LONGEST
         or s.acceptance
         or s.constraints
         or s.tags

@@ -110,7 +110,7 @@ def milestones(state: State, ids: Sequence[str]) -> Events:
         milestone = state.artifacts[artifact_id].milestone
         if milestone and milestone not in state.milestones:
             closing[milestone] = closing.get(milestone, 0) + (not is_done(state, artifact_id))
-    return [ev.MilestoneCompleted(milestone=m) for m, n in closing.items() if state.open[m] == n]
+    return [ev.MilestoneCompleted(milestone=m) for m, n in closing.items() if state.open.get(m, 0) == n]
 
 
 def between_milestones(state: State, came: Sequence[ev.ArtifactCompleted]) -> Events:

@@ -6,7 +6,7 @@ from headway.core import commands as cmd
 from headway.core import events as ev
 from headway.core.decide.base import Events, Rejection, held, overlong, too_long, unknown
 from headway.core.decide.gating import milestones, regate
-from headway.core.lifecycle import allowed, stage_of
+from headway.core.lifecycle import allowed, last_made, stage_of
 from headway.core.state import Expansion, State
 
 
@@ -43,9 +43,42 @@ def expand(state: State, command: cmd.ExpandUnits) -> Events | Rejection:
             artifacts=artifacts,
             removed=command.removed,
             reason=command.reason,
+            reordered=_reordered(state, command),
+            shared=_shared(state, command),
         ),
         *regate(state, [spec for spec in artifacts if spec.id in state.artifacts]),
     ]
+
+
+def _reordered(state: State, command: cmd.ExpandUnits) -> tuple[str, ...]:
+    """What was gathered of all units, and tells their order, if that is another now. Where an artifact says which they
+    are, it is read from what that made."""
+    known, units = state.units.get(command.pipeline), command.units
+    if known is None or units is None or known.units == units[: len(known.units)]:
+        return ()
+    left, stayed = set(units), set(known.units)
+    if [unit for unit in known.units if unit in left] == [unit for unit in units if unit in stayed]:
+        return ()
+    from headway.core.pipelines import units_id  # most plans have none
+
+    whole, gone = units_id(command.pipeline), set(command.removed)
+    own = (s for s in state.artifacts.values() if s.pipeline == command.pipeline and s.gathers == "all")
+    return tuple(s.id for s in own if s.id in state.completed and s.id not in gone and whole not in s.requires)
+
+
+def _shared(state: State, command: cmd.ExpandUnits) -> tuple[str, ...]:
+    """Files that artifacts have changed in place which go, or change, and that units which stay are to change as well,
+    whether they have been made or not. A loop that goes on takes none of them away."""
+    if not state.origins or command.units is None:
+        return ()
+    new = {spec.id: spec for spec in command.artifacts}
+    concerned = (state.artifacts[a] for a in (*command.removed, *new) if last_made(state, a) is not None)
+    paths = {path for spec in concerned for path in spec.modifies if path in state.origins}
+    if not paths:
+        return ()
+    gone = set(command.removed)
+    staying = (new.get(a, s) for a, s in state.artifacts.items() if s.pipeline == command.pipeline and a not in gone)
+    return tuple(sorted(paths.intersection(path for spec in staying for path in spec.modifies)))
 
 
 def gather(state: State, command: cmd.GatherArtifact) -> Events | Rejection:

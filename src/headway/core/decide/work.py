@@ -10,7 +10,14 @@ from headway.core.approval import awaits_approval, in_force
 from headway.core.decide.base import Events, Rejection, held, too_long, unknown
 from headway.core.decide.gating import between_milestones, gated_acceptance, gated_completion, milestones
 from headway.core.ids import as_word, name_elsewhere
-from headway.core.lifecycle import allowed, is_done, last_made, recorded_status, stage_of
+from headway.core.lifecycle import (
+    allowed,
+    last_made,
+    not_allowed,
+    not_done,
+    recorded_status,
+    stage_of,
+)
 from headway.core.state import Proposal, State
 
 
@@ -53,7 +60,15 @@ def end_run(state: State, command: cmd.EndRun) -> Events | Rejection:
         events.append(ev.RunCompleted(run=command.run, kept=command.kept, restored=command.restored, whole=whole))
     elif command.status == "failed":
         events.append(
-            ev.RunFailed(run=command.run, failed=command.failed, kept=command.kept, restored=command.restored)
+            ev.RunFailed(
+                run=command.run,
+                failed=command.failed,
+                kept=command.kept,
+                restored=command.restored,
+                code=command.code if command.artifact else "",
+                until=command.until,
+                artifact=command.artifact,
+            )
         )
     else:
         events.append(
@@ -82,13 +97,12 @@ def _draft(state: State, proposal: Proposal) -> Rejection:
 
 def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
     """Claim artifacts whose time has come."""
-    ids = tuple(dict.fromkeys(command.ids))
-    strangers = [a for a in ids if a not in state.artifacts]
-    if strangers:
-        return unknown(state, strangers)
+    ids, artifacts = tuple(dict.fromkeys(command.ids)), state.artifacts
+    if not artifacts.keys() >= set(ids):
+        return unknown(state, [a for a in ids if a not in artifacts])
     if not command.run and state.proposal is not None and state.proposal.problems:
         return _draft(state, state.proposal)
-    gathering = [a for a in ids if state.artifacts[a].gathers] if not command.run else []
+    gathering = [a for a in ids if artifacts[a].gathers] if not command.run else []
     if gathering:
         return _nobodys(gathering[0])
     limit = state.profile.limit if state.profile is not None else None
@@ -104,10 +118,11 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             hint="wait until one of them is done",
         )
     guarded = in_force(state)
-    required = set[str]().union(*[state.artifacts[a].requires for a in ids])
-    undone = {r for r in required if not is_done(state, r) and not _is_elsewhere(state, r)}
-    for artifact_id in ids:
-        if not allowed(stage_of(state, artifact_id), ev.ArtifactStarted.type):
+    required = set[str]().union(*[artifacts[a].requires for a in ids])
+    undone = {r for r in not_done(state, required) if not _is_elsewhere(state, r)}
+    barred = not_allowed(state, ids, ev.ArtifactStarted.type)
+    for artifact_id in ids if barred or command.seen or guarded or undone else ():
+        if artifact_id in barred:
             claim = state.claims[artifact_id]
             return Rejection(
                 kind="later",
@@ -126,7 +141,7 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
             )
         if guarded and awaits_approval(state, artifact_id):
             return awaits(state, artifact_id)
-        if undone and (waiting := [r for r in state.artifacts[artifact_id].requires if r in undone]):
+        if undone and (waiting := [r for r in artifacts[artifact_id].requires if r in undone]):
             return Rejection(
                 kind="later",
                 code="artifact.waiting",
@@ -134,9 +149,8 @@ def start(state: State, command: cmd.StartArtifacts) -> Events | Rejection:
                 facts={"waits for": ", ".join(waiting)},
                 hint=f"headway run {as_word(waiting[0])}",
             )
-    starts = tuple(
-        ev.Start(id=a, reason=command.reasons.get(a, ""), lease=command.lease, holder=command.holder) for a in ids
-    )
+    reasons, lease, holder = command.reasons, command.lease, command.holder
+    starts = tuple([ev.Start(a, reasons.get(a, ""), lease, holder) for a in ids])
     return [ev.ArtifactStarted(starts=starts, run=command.run)] if starts else []
 
 

@@ -6,14 +6,14 @@ event and not on the size of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from headway.core import events as ev
 from headway.core.evolve import beginnings, gating, pipelines, standing, structure, work
 from headway.core.state import State
 
-__all__ = ["apply", "evolve", "fold", "replay"]
+__all__ = ["apply", "apply_all", "evolve", "fold", "replay"]
 
 
 def evolve(state: State | None, record: ev.Record) -> State:
@@ -57,6 +57,14 @@ def apply(state: State | None, record: ev.Record) -> State:
     elif state is None:
         raise ValueError(f"{name} cannot begin a ledger")
     state.updated_at = record.ts
+    return state
+
+
+def apply_all(state: State | None, records: Sequence[ev.Record]) -> State | None:
+    """As `apply` of one after the other: what ended together, and there is nothing else to it, in one go."""
+    if state is None or not work.completed_all(state, records):
+        for record in records:
+            state = apply(state, record)
     return state
 
 

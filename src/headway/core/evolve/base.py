@@ -86,10 +86,11 @@ def forget(state: State, artifact_id: str) -> None:
         aspect.pop(artifact_id, None)
 
 
-def leave_files(state: State, former: Iterable[ArtifactSpec]) -> None:
+def leave_files(state: State, former: Iterable[ArtifactSpec], shared: Iterable[str] = ()) -> None:
     """What artifacts did in place that are gone now, or do something else, stays: where none is left that did something
-    there, too."""
+    there, too, or at least is to (`shared`)."""
     paths = {path for spec in former for path in spec.modifies} & state.origins.keys() if state.origins else set()
+    paths.difference_update(shared)
     if paths:
         for spec in state.artifacts.values():
             if spec.modifies and last_made(state, spec.id) is not None:
@@ -128,9 +129,13 @@ def shut(state: State, milestone: str) -> None:
         state.open[milestone] -= 1
 
 
+def is_running(state: State) -> bool:
+    """A run is under way."""
+    return state.run is not None and state.run.status == "running"
+
+
 def finish(state: State) -> None:
     """The plan is complete when nothing is left and no run is under way to say so itself."""
-    running = state.run is not None and state.run.status == "running"
-    if not running and all_done(state):
+    if not is_running(state) and all_done(state):
         state.status = plan_after(state.status, "everything_done")
         state.replanned = 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from headway.core import events as ev
 from headway.core.approval import is_open_ended
 from headway.core.evolve.base import differs, finish, forget, leave_files, reopen, shut
 from headway.core.lifecycle import is_done, last_made, plan_after
 from headway.core.plan import ArtifactSpec
-from headway.core.state import Expansion, PromptNote, State
+from headway.core.state import REORDERED, Expansion, PromptNote, State
 
 
 def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
@@ -39,7 +39,10 @@ def expanded(state: State, event: ev.UnitExpanded, record: ev.Record) -> None:
         state.artifacts[spec.id] = spec
         for path in (*spec.produces, *spec.modifies) if state.left else ():
             state.left.pop(path, None)
-    leave_files(state, former)
+    for artifact_id in event.reordered:
+        done = state.completed[artifact_id]
+        state.completed[artifact_id] = replace(done, fp=replace(done.fp, spec=REORDERED))
+    leave_files(state, former, event.shared)
     if event.units is not None:
         known = state.units.get(event.pipeline)
         state.units[event.pipeline] = Expansion(cause=event.cause, units=event.units)
@@ -84,7 +87,7 @@ def recipe_changed(state: State, event: ev.RecipeChanged, record: ev.Record) -> 
     for change in event.changes:
         for artifact_id in change.artifacts:
             if artifact_id in state.artifacts:
-                by_artifact.setdefault(artifact_id, []).append(msgspec.structs.replace(change, artifacts=()))
+                by_artifact.setdefault(artifact_id, []).append(replace(change, artifacts=()))
     for artifact_id, changes in by_artifact.items():
         state.prompts[artifact_id] = PromptNote(
             seq=record.seq, at=record.ts, by=record.by, reason=event.reason, changes=tuple(changes)

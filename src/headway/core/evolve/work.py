@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from headway.core import events as ev
-from headway.core.evolve.base import finish, remember, shut
+from headway.core.evolve.base import finish, is_running, remember, shut
 from headway.core.evolve.gating import wait_for_gates
 from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED
@@ -71,7 +72,37 @@ def started(state: State, event: ev.ArtifactStarted, record: ev.Record) -> None:
 
 
 def completed(state: State, event: ev.Came, record: ev.Record) -> None:
-    completion = Completion(  # most events are this one, and so many fields by name take four times as long
+    completion = _completion(event, record)
+    spec = state.artifacts[event.id]
+    if spec.phase:
+        remember(state, spec)
+    if event.type == "artifact_completed":
+        _settle(state, spec, completion)
+    else:
+        wait_for_gates(state, spec, completion)
+
+
+def completed_all(state: State, records: Sequence[ev.Record]) -> bool:
+    """The same of many, if all of them are completions that leave nothing to be forgotten, remembered or finished;
+    whether they are.
+    """
+    if not records or state.open or any(_told_until_complete(state)) or not is_running(state):
+        return False
+    done: dict[str, Completion] = {}
+    for record in records:
+        event = record.event
+        if type(event) is not ev.ArtifactCompleted or state.artifacts[event.id].phase:
+            return False
+        done[event.id] = _completion(event, record)
+    state.completed.update(done)
+    for artifact_id in done:
+        state.claims.pop(artifact_id, None)
+    state.updated_at = records[-1].ts
+    return True
+
+
+def _completion(event: ev.Came, record: ev.Record) -> Completion:
+    return Completion(  # most events are this one, and so many fields by name take four times as long
         record.seq,
         record.ts,
         event.by or record.by,
@@ -89,13 +120,11 @@ def completed(state: State, event: ev.Came, record: ev.Record) -> None:
         event.attempts,
         event.integrates,
     )
-    spec = state.artifacts[event.id]
-    if spec.phase:
-        remember(state, spec)
-    if event.type == "artifact_completed":
-        _settle(state, spec, completion)
-    else:
-        wait_for_gates(state, spec, completion)
+
+
+def _told_until_complete(state: State) -> tuple[dict[str, Any], ...]:
+    """What is known of artifacts only until they are complete."""
+    return state.failed, state.skipped, state.uncertain, state.steps, state.made, state.notes, state.asked
 
 
 def accepted(state: State, event: ev.OutputAccepted, record: ev.Record) -> None:
@@ -119,16 +148,8 @@ def _settle(state: State, spec: ArtifactSpec, completion: Completion) -> None:
     if spec.milestone and not is_done(state, artifact_id):
         shut(state, spec.milestone)
     state.claims.pop(artifact_id, None)
-    if state.failed or state.skipped or state.uncertain or state.steps or state.made or state.notes or state.asked:
-        for aspect in (
-            state.failed,
-            state.skipped,
-            state.uncertain,
-            state.steps,
-            state.made,
-            state.notes,
-            state.asked,
-        ):
+    for aspect in _told_until_complete(state):
+        if aspect:
             aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
     finish(state)

@@ -74,9 +74,10 @@ class Input:
         self._read = read
 
     def __fspath__(self) -> str:
-        if not self._outputs:
-            raise TypeError("this requirement has no file; use .text()")
-        return self._prefix + self._outputs[0].path
+        try:
+            return self._prefix + self._outputs[0].path
+        except IndexError:
+            raise TypeError("this requirement has no file; use .text()") from None
 
     def __str__(self) -> str:
         return self.__fspath__() if self._outputs else self.text()

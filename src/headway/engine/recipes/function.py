@@ -16,12 +16,12 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headway.engine import loaded
-from headway.engine.imports import reading
+from headway.engine.imports import at_work, exit_at_once, guard_exit, reading, told, way_out, words_of
 from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper, wait_of
 from headway.engine.recipes.prints import kept_prints
 from headway.engine.steps import all_told, as_json
@@ -41,16 +41,16 @@ TEXT = (str, bytes)
 _loading = threading.Lock()
 
 
-class Context:
+class Context(msgspec.Struct, eq=False):
     """What a function may know: its artifact, its inputs and sources, and where its output goes."""
 
-    __slots__ = ("_asked", "_job", "_step", "_values")
+    _job: Job
+    _asked: bool = False
+    _step: Stepper | None = None
+    _values: dict[str, Any] | None = None
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._asked = False
-        self._step: Stepper | None = None
-        self._values: dict[str, Any] | None = None
+    def __repr__(self) -> str:
+        return f"<Context of {self._job.spec.id}>"
 
     @property
     def id(self) -> str:
@@ -184,27 +184,30 @@ class Context:
         return self._step(name, lambda: function(*args, **kwargs), inspect.iscoroutinefunction(function))
 
 
-def load_function(root: str, reference: str) -> Callable[..., Any]:
-    """The function that `module:function` or `path/file.py:function` names, imported from the project."""
+def load_function(root: str, reference: str, artifact_id: str = "") -> Callable[..., Any]:
+    """The function that `module:function` or `path/file.py:function` names, imported from the project.
+
+    Whatever importing it raises is its failure, and so that of the artifact; but for Ctrl-C.
+    """
     module_name, _, qualname = reference.partition(":")
-    with _loading, _without_bytecode(), loaded.noting(root), reading(module_name):
+    with _loading, _without_bytecode(), loaded.noting(root), reading(module_name, artifact_id):
+        found: Any = None
         try:
             loaded.forget_changed(root)
-            module = _load(root, module_name)
-            found: Any = module
+            found = _load(root, module_name)
             for part in qualname.split("."):
                 found = getattr(found, part)
-        except UsageError:
+        except (UsageError, KeyboardInterrupt):
             raise
-        except AttributeError as error:
-            raise UsageError(
-                f"{reference} does not exist", facts={"reason": error}, hint="check make:", code="recipe.function"
-            ) from error
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, AttributeError) and found is not None:  # and not within the module
+                raise UsageError(
+                    f"{reference} does not exist", facts={"reason": error}, hint="check make:", code="recipe.function"
+                ) from error
             raise UsageError(
                 f"{module_name} cannot be imported",
-                facts={"error": f"{type(error).__name__}: {error}"},
-                hint=f"{_shown(module_name)} in the project root shows where",
+                facts={"error": told(error)},
+                hint=way_out(error, f"{_shown(module_name)} in the project root"),
                 code="recipe.import",
             ) from error
     function: Callable[..., Any] = found
@@ -248,25 +251,6 @@ def _load(root: str, name: str) -> Any:
     return importlib.import_module(name)
 
 
-_recipe = threading.local()
-_exit = os._exit
-
-
-def _guard_exit() -> None:
-    """A function that ends the whole process does not end it in silence, and never as if all were done."""
-    owner = os.getpid()
-
-    def leave(code: int) -> NoReturn:
-        artifact_id = getattr(_recipe, "id", "")
-        if artifact_id and os.getpid() == owner:
-            what = f"headway: artifact {artifact_id} ended the process by os._exit({code})"
-            os.write(2, f"{what}; nothing that was recorded is lost\n  next: headway run\n".encode())
-            code = code or 70
-        _exit(code)
-
-    os._exit = leave  # type: ignore[assignment]  # as the real one, with a word first
-
-
 def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Attempt:
     """One attempt, in the calling thread; an async function runs in the given loop, or in one of its own.
 
@@ -279,13 +263,13 @@ def run_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> Att
 
 def call_function(job: Job, loop: asyncio.AbstractEventLoop | None = None) -> str | bytes | Attempt:
     """The same, but of an attempt that came to text or bytes, and of which nothing else is to be told, only these."""
-    if os._exit is _exit:
-        _guard_exit()
-    _recipe.id = job.spec.id
+    if os._exit is exit_at_once:
+        guard_exit()
+    at_work.id = job.spec.id
     process = os.getpid()
     came, prints = kept_prints(job.printed, _attempt, job, loop)
     if os.getpid() != process:  # a child that the function left behind: the run is its parent's, and goes on there
-        _exit(type(came) is Attempt and not came.ok)
+        exit_at_once(type(came) is Attempt and not came.ok)
     if prints.kept is not None:
         if type(came) is not Attempt:
             came = Attempt(True, value=came)
@@ -297,22 +281,19 @@ def _attempt(job: Job, loop: asyncio.AbstractEventLoop | None) -> str | bytes | 
     function = job.function
     assert function is not None, "a function recipe has a function"
     try:
-        args = job.spec.args
+        args, context = job.spec.args, None
         given = _copied(args) if args else {}
         if "ctx" not in given and _wants_context(function):
-            given["ctx"] = Context(job)
+            given["ctx"] = context = Context(job)
         if job.timeout is None or inspect.iscoroutinefunction(function):
             value = function(**given)
         else:
             value = _call_in_time(function, given, job)
-        context = given.get("ctx")
-        wrote = type(context) is Context and context._asked
-        if not wrote and (type(value) is str or type(value) is bytes):
-            return value
+        if type(value) in TEXT and (context is None or not context._asked):
+            return value  # type: ignore[no-any-return]  # text or bytes, and nothing that is derived from them
         if not isinstance(value, TEXT) and inspect.isawaitable(value):
             value = _await(value, job, loop)
-            wrote = type(context) is Context and context._asked
-        return Attempt(True, value=value, wrote=wrote)
+        return Attempt(True, value=value, wrote=context is not None and context._asked)
     except QuotaExhausted as stop:
         return Attempt(False, "quota", str(stop), retry_after=wait_of(stop.retry_after))
     except _TimeIsUp:
@@ -386,16 +367,8 @@ def _raised(function: Callable[..., Any]) -> Attempt:
         where = CALLED
     text = "".join(traceback.format_exception(kind, error, trace))
     name = kind.__name__ if kind else "error"
-    message = f"{name}: {_cut(_words(error))}{where}".encode("utf-8", "backslashreplace").decode()
+    message = f"{name}: {_cut(words_of(error))}{where}".encode("utf-8", "backslashreplace").decode()
     return Attempt(False, "function_failed", message, stderr=text.encode("utf-8", "replace"))
-
-
-def _words(error: BaseException | None) -> str:
-    """What an error says, if it can say anything."""
-    try:
-        return str(error)
-    except Exception as other:  # noqa: BLE001  # whatever it raises, the first one counts
-        return f"(no words: {type(other).__name__})"
 
 
 def _cut(text: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Self
 
-from headway.core.freshness import Reason
-from headway.engine.result import RunResult
+from headway.core.freshness import FRESH, Reason
+from headway.engine.result import Made, Reporter, RunResult
 from headway.projections.story import seconds
 from headway.surfaces.cli.receipt import closing, names, receipt
 from headway.surfaces.cli.screen import Screen
@@ -20,7 +20,7 @@ HEARTBEAT = 60.0
 """Seconds without a line after which a log is told what is still running."""
 
 
-class Lines:
+class Lines(Reporter):
     """Says what a run does, on stderr where stdout is for JSON."""
 
     def __init__(
@@ -40,6 +40,11 @@ class Lines:
         self._running: dict[str, float] = {}
         self._heart = Heart(self._beat, heartbeat)
         self._words = {outcome: self._style(f"{outcome:<8}", style) for outcome, style in STYLE.items()}
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """What is being made, as far as anybody said."""
+        return tuple(self._running)
 
     def __enter__(self) -> Self:
         return self
@@ -62,10 +67,27 @@ class Lines:
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self._running.pop(artifact_id, None)
         word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
-        if len(artifact_id) > self._width < self._widest:  # units may come while it runs
-            self._width = min(len(artifact_id), self._widest)
-        self._say(f"{word} {artifact_id:<{self._width}}  {_told(outcome, reason, ms, note)}".rstrip())
+        self._say(f"{word} {artifact_id:<{self._widened(artifact_id)}}  {_told(outcome, reason, ms, note)}".rstrip())
         self._heart.rest()
+
+    def made(self, done: Sequence[Made]) -> None:
+        """A line for each, and one write for all of them: nobody could read them one by one."""
+        running, word, lines = self._running, self._words["made"], list[str]()
+        width, why, took, told = self._width, FRESH, -1, ""
+        for artifact_id, reason, ms in done:
+            running.pop(artifact_id, None)
+            if len(artifact_id) > width:
+                width = self._widened(artifact_id)
+            if reason is not why or ms != took:  # of most, the same is to be told as of the last
+                why, took, told = reason, ms, _told("made", reason, ms, "").rstrip()
+            lines.append(f"{word} {artifact_id.ljust(width)}  {told}")
+        self._say("\n".join(lines))
+        self._heart.rest()
+
+    def _widened(self, artifact_id: str) -> int:
+        """The width of names, with room for this one: units may come while it runs."""
+        self._width = max(self._width, min(len(artifact_id), self._widest))
+        return self._width
 
     def ended(self, result: RunResult) -> None:
         self._heart.stop()

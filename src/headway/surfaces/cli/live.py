@@ -19,13 +19,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
 from headway.core.freshness import Reason
-from headway.engine.result import RunResult
+from headway.engine.result import Made, Reporter, RunResult
 from headway.surfaces.cli.lines import STYLE, Lines, explained
 from headway.surfaces.cli.receipt import spent
 from headway.surfaces.cli.screen import Screen
@@ -77,7 +77,7 @@ class Done(NamedTuple):
     text: str
 
 
-class View:
+class View(Reporter):
     """Shows a run as it goes, and leaves its lines and its receipt behind."""
 
     def __init__(
@@ -166,6 +166,15 @@ class View:
             self._lines.finished(artifact_id, outcome, reason, ms, note)
         else:
             self._newest.append(Done(outcome, artifact_id, explained(outcome, reason, note)))
+
+    def made(self, done: Sequence[Made]) -> None:
+        if self._list_all:
+            super().made(done)
+            return
+        for artifact_id, _, _ in done:
+            self._running.pop(artifact_id, None)
+        self._settled += len(done)
+        self._newest.extend([Done("made", a, explained("made", reason, "")) for a, reason, _ in done[-NEWEST:]])
 
     def _complain(self) -> bool:
         """Whether one more that failed or is held may stay on the screen; the first that may not says who tells."""

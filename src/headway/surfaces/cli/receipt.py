@@ -57,17 +57,19 @@ FAILURES = ("same_error", "command_missing")
 
 
 def counts(result: RunResult) -> dict[str, int]:
-    """How many artifacts came to what; only what happened is named."""
-    found = {
-        "made": len(result.made),
-        "restored": len(result.restored),
-        "reused": len(result.reused),
-        "accepted": len(result.accepted),
+    """How many artifacts came to what, each counted once; only what happened is named."""
+    waiting, at_their_gates, found = result.waiting, 0, dict[str, int]()
+    for name in ("made", "restored", "reused", "accepted"):
+        came: list[str] = getattr(result, name)
+        at_gates = sum(a in waiting for a in came) if waiting else 0
+        at_their_gates += at_gates
+        found |= {name: len(came) - at_gates, f"{name} and waiting": at_gates}
+    found |= {
         "kept": len(result.kept),
         "failed": len(result.failed),
         "blocked": len(result.blocked),
         "held": sum(len(decision.artifacts) for decision in result.decisions),
-        "waiting": len(result.waiting),
+        "waiting": len(waiting) - at_their_gates,
         "left by --limit": len(result.beyond),
     }
     return {name: number for name, number in found.items() if number}
@@ -137,8 +139,7 @@ def closing(result: RunResult, where: str = "") -> Iterator[tuple[str, str]]:
     if len(result.waiting) > MOST:
         yield "", f"and {len(result.waiting) - MOST} more wait"
     if result.left:
-        list_them = f"headway gc --outputs --dry-run{where}"
-        yield "", f"Units that are gone leave their files: {names(result.left)}. {list_them} lists those that can go"
+        yield "", left_behind(result.left, "Units that are gone leave their files", where)
     if result.undecided:
         yield "", still_undecided(result.undecided)
     if result.code_unknown:
@@ -173,6 +174,15 @@ def question(decision: Decision, where: str = "", targets: Sequence[str] = ()) -
 def names(ids: Sequence[str]) -> str:
     """A few names, and how many more there are."""
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def left_behind(paths: Sequence[str], said: str, where: str) -> str:
+    """What nothing makes any more, and how it goes. Folders are left to people: anybody's files may be in them."""
+    files, folders = [p for p in paths if not p.endswith("/")], [p for p in paths if p.endswith("/")]
+    list_them = f"headway gc --outputs --dry-run{where} lists those that can go"
+    told = [f"{said}: {names(files)}. {list_them}"] if files else []
+    told += [f"Folders stay, and are yours to delete: {names(folders)}"] if folders else []
+    return ". ".join(told)
 
 
 def _blockers(result: RunResult) -> Iterator[str]:

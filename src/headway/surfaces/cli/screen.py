@@ -43,7 +43,7 @@ class Screen:
         self._args = args
 
     def say(self, text: str = "") -> None:
-        """A line for people, on stdout; silent when a JSON document is wanted."""
+        """A line for people, or several, on stdout; silent when a JSON document is wanted."""
         if not self.as_json:
             self._print(text)
 
@@ -88,7 +88,7 @@ class Screen:
     def _print(self, text: str) -> None:
         """Whoever reads may have gone; what is being done goes on."""
         try:
-            self._stdout.write(f"{text if text.isprintable() else harmless(text)}\n")
+            self._stdout.write(f"{harmless(text)}\n")
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stdout.fileno())
 
@@ -165,4 +165,5 @@ class Screen:
 
 def harmless(text: str) -> str:
     """Without what would do something to a terminal: goals, notes and names come from anybody. Colours may stay."""
-    return re.sub(_HARMFUL, "\N{REPLACEMENT CHARACTER}", text) if not text.isprintable() else text
+    plain = text.replace("\n", "").isprintable()
+    return text if plain else re.sub(_HARMFUL, "\N{REPLACEMENT CHARACTER}", text)

@@ -56,4 +56,6 @@ def throughout(document: dict[str, Any], where: str) -> dict[str, Any]:
     for one in (document, *document.get("artifacts", {}).values()):
         for lack in one.get("missing", ()):
             lack["command"] = about(lack["command"], where)
+    for before in document.get("waits_for", {}).values():
+        before["command"] = about(before["command"], where)
     return document

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from headway.core.freshness import Reason
-from headway.engine.result import RunResult
+from headway.engine.result import Reporter, RunResult
 from headway.errors import NotFound, TryLater
 
 PATIENCE = 30.0
@@ -22,7 +22,7 @@ KEPT = 100
 Tell = Callable[[float, float | None, str], Awaitable[None]]
 
 
-class Progress:
+class Progress(Reporter):
     """How far a run is, as its reporter is told: read from another thread."""
 
     def __init__(self) -> None:

@@ -3,7 +3,8 @@
 headway diff report             what is on disk against the newest completion that differs from it
 headway diff report --at 12     against what it was as of event 12
 
-What was never made is compared with nothing: what stands at its path is shown.
+What was never made is compared with nothing: what stands at its path is shown. Of a file that others changed in
+place after it, what the artifact left counts, and not what is on disk.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from headway.reading import Reading
 from headway.surfaces.cli.hands import decisions
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, project_of, same_plan
+from headway.surfaces.cli.receipt import names
 from headway.surfaces.cli.screen import Screen
 
 COLOUR = {"+": "green", "-": "red", "@": "blue"}
@@ -33,6 +35,8 @@ def run(args: Any, screen: Screen) -> int:
     found = Reading(work).diff(meant, args.artifact, at=args.at, to=args.to)
     screen.answer({"plan_id": meant.plan_id, **found.to_dict()})
     now = f"event {found.to}" if found.to else "what is on disk"
+    if found.later:
+        now = f"what it left ({names(found.later)} changed that since)"
     if not found.deltas:
         screen.say(f"{found.artifact}: {now} is what it was as of event {found.since}.")
         return 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.errors import UsageError
 from headway.projections.story import count
-from headway.surfaces.cli.options import add_json, add_plan, plan_of, project_of
+from headway.surfaces.cli.options import add_json, add_plan, plan_of, project_of, same_plan
 from headway.surfaces.cli.receipt import names
 from headway.surfaces.cli.screen import Screen
 from headway.work import Work
@@ -47,5 +47,6 @@ def run(args: Any, screen: Screen) -> int:
         screen.say(f"No longer skipped: {names(withdrawn)}. {them} to be made, too.")
     screen.say(
         f"Plan {plan_id} reset: {count(len(ids), 'artifact')} to make. What happened before stays in headway log."
+        f" Next: headway run{same_plan(args)}"
     )
     return 0

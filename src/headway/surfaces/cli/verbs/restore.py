@@ -1,6 +1,7 @@
 """Bring an earlier output of an artifact back, from its blob, and accept it: it counts as up to date as it is.
 
-What stands there now is kept first. headway run --rerun ID --discard-edits makes it anew.
+What stands there now is kept first. headway run --rerun ID --discard-edits makes it anew. A file that others change
+after it stays as they left it, until the next run judges them by what was accepted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_json, add_plan, add_take, project_of, same_plan
+from headway.surfaces.cli.receipt import names
 from headway.surfaces.cli.screen import Screen
 
 
@@ -31,6 +33,9 @@ def run(args: Any, screen: Screen) -> int:
     screen.answer({"plan_id": plan_id, **restored})
     what, done = f"{restored['artifact']} as of event {restored['seq']}", "Restored and accepted"
     then = f"Next: headway run{same_plan(args)}"
+    if restored["later"]:
+        left = f"On disk stays what {names(restored['later'])} left, until a run judges that anew"
+        done, then = "Accepted", f"{left}. {then}"
     if not restored["accepted"]:
         done, then = "Brought back", "It does not count as the output: move it elsewhere before the next run"
     screen.say(f"{done} {what}: {', '.join(restored['paths']) or 'text'}. {then}")

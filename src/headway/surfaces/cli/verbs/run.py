@@ -13,11 +13,12 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from headway.calm import still
+from headway.core.ids import as_word
 from headway.engine.result import Options
 from headway.surfaces.cli.lines import Lines
 from headway.surfaces.cli.meant import is_python, work_of
@@ -113,7 +114,7 @@ def run(args: Any, screen: Screen) -> int:
         return _say(*known, screen)
     with still():
         work, meant = work_of(args, project_of(args, screen), plan)
-    variables = _variables(args.set)
+    variables = _variables(args.set, lambda: work.variables(meant))
     if args.preview or args.diff_plan:
         return _preview(work, meant, variables, args, screen)
     with still():
@@ -121,17 +122,21 @@ def run(args: Any, screen: Screen) -> int:
     if variables:
         screen.note(f"Set {', '.join(args.set)}. It stays so until the next --set or a change of the file.")
     if meant.removed:
-        from headway.surfaces.cli.receipt import names
+        from headway.surfaces.cli.receipt import left_behind, names
 
         gone, left = [spec.id for spec in meant.removed], work.files_of(meant)
-        list_them = f"headway gc --outputs --dry-run{same_plan(args)}"
-        stay = f" Their files stay: {names(left)}. {list_them} lists those that can go." if left else ""
+        stay = f" {left_behind(left, 'Their files stay', same_plan(args))}." if left else ""
         screen.note(f"No longer in the plan: {names(gone)}.{stay}")
+        for artifact_id, seq in meant.given_up.items():
+            command = f"headway show {as_word(artifact_id)} --at {seq}{same_plan(args)}"
+            screen.note(f"What somebody accepted of {artifact_id} is on record: {command}")
     if args.verbose and not screen.as_json:
         _analyse(work, meant, args, screen)
     asked = _Signals()
     watch = watching(screen, verbose=args.verbose, where=same_plan(args), stopping=asked.why)
     asked.aloud = isinstance(watch, Lines) and sys.__stderr__ is not None  # a view shows it; else 2 is another file
+    if isinstance(watch, Lines):
+        asked.waits = _waits_for_functions(meant, watch)
     with asked, watch as reporter:
         result = work.run(
             meant.plan_id,
@@ -147,8 +152,8 @@ def run(args: Any, screen: Screen) -> int:
     result.gone[:0] = [spec.id for spec in meant.removed]
     if screen.as_json:
         screen.answer(throughout(result.to_dict(), same_plan(args)))
-    if args.plan_id and not args.plan and (file := work.changed_file(meant.plan_id)):
-        screen.note(f"{file} has changed since it was taken in. Next: headway run --plan {shlex.quote(file)}")
+    if not args.plan and (behind := work.behind(meant)):
+        screen.note(behind)
     return result.exit_code
 
 
@@ -194,12 +199,18 @@ def _options(args: Any) -> Options:
     )
 
 
-def _variables(pairs: list[str]) -> dict[str, str]:
+def _variables(pairs: list[str], known: Callable[[], Collection[str]]) -> dict[str, str]:
+    """What --set sets. `known`: the plan's variables, for whoever forgot a value."""
+    from headway.core.nearest import Nearest
     from headway.errors import UsageError
 
     wrong = [pair for pair in pairs if "=" not in pair]
     if wrong:
-        raise UsageError(f"--set takes K=V, not {wrong[0]}", hint="headway run --set style=short", code="usage.set")
+        names = known()
+        name = wrong[0] if wrong[0] in names else Nearest(names).of(wrong[0]) or "NAME"
+        facts = {"the plan's variables": ", ".join(names) or "none: vars: {NAME: VALUE} in the plan gives it one"}
+        hint = f"headway run --set {name}=VALUE"
+        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]}", facts=facts, hint=hint, code="usage.set")
     return dict(pair.split("=", 1) for pair in pairs)
 
 
@@ -296,12 +307,26 @@ def _ask_why(screen: Screen, signals: _Signals) -> Callable[[Sequence[PromptQues
     return explain
 
 
+def _waits_for_functions(meant: Meant, lines: Lines) -> Callable[[], bool]:
+    """Tells whether something that is being made may be a function: these are waited for, and commands are ended."""
+    if meant.execution is None or meant.functions:
+        return lambda: True
+    state = meant.execution.state
+    phases = (phase for pipeline in state.settings.pipelines for phase in pipeline.phases)
+    if not any(spec.make for spec in (*state.artifacts.values(), *phases)):
+        return lambda: False
+    commands = {a for a, spec in state.artifacts.items() if spec.run}
+    return lambda: not (lines.running and commands.issuperset(lines.running))
+
+
 class _Signals:
     """Ctrl-C and SIGTERM ask the run to stop; a second one does not ask."""
 
     def __init__(self) -> None:
         self.aloud = False
         """Whether to say at once that it was heard: a function that is at work is waited for, however long."""
+        self.waits: Callable[[], bool] = lambda: True
+        """Whether there may be such a function."""
         self._why = ""
         self._patient = True
         self._before: dict[int, Any] = {}
@@ -337,4 +362,5 @@ class _Signals:
         self._why = why
         if self.aloud:
             with suppress(OSError):  # past the streams, in which the signal may have struck
-                os.write(2, b"Stopping; what runs in Python is waited for. Once more does not wait.\n")
+                waits = b"; what runs in Python is waited for" if self.waits() else b""
+                os.write(2, b"Stopping%s. Once more does not wait.\n" % waits)

@@ -7,15 +7,23 @@ headway show report --output    the bytes of its output, and nothing else
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from headway.core.ids import as_word
+from headway.core.state import Output
 from headway.errors import NotFound
 from headway.projections.story import moment, seconds
 from headway.reading import Piece, Reading, Shown
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, project_of, same_plan
 from headway.surfaces.cli.screen import Screen
+
+PRINTED = ("stdout", "stderr", "prompt")
+"""Of these no size is recorded, only their bytes."""
+
+FILES = 50
+"""So many files of a folder are listed."""
 
 LONGEST = 20_000
 """So many characters of a text are shown to somebody who reads along."""
@@ -42,13 +50,17 @@ def run(args: Any, screen: Screen) -> int:
         return 0
     wanted = next((name for name in ("output", "prompt", "response", "stdout", "stderr") if getattr(args, name)), "")
     if wanted:
-        screen.raw(_bytes(found, wanted))
+        data = _bytes(found, wanted)
+        screen.raw(data or b"")
+        if data is None:
+            screen.note(f"{_nothing(found, wanted, same_plan(args))}.")
     else:
         _say(found, screen, same_plan(args))
     return 0
 
 
-def _bytes(found: Shown, name: str) -> bytes:
+def _bytes(found: Shown, name: str) -> bytes | None:
+    """The bytes of one of its pieces; None, if it has none such."""
     pieces = {
         "output": found.outputs[0] if found.outputs else None,
         "prompt": found.prompt,
@@ -58,18 +70,31 @@ def _bytes(found: Shown, name: str) -> bytes:
     }
     piece = pieces[name]
     if piece is None:
-        return b""
+        return None
     if piece.kind == "tree" or piece.data is None:
+        artifact, seq = as_word(found.attempt.artifact), found.attempt.seq
+        hint = f"headway show {artifact} lists the attempts"
+        if piece.files:
+            hint = f"headway show {artifact} --at {seq} lists its files"
+        elif name == "output":
+            hint = f"headway restore {artifact} --at {seq} brings it back, if it is stored"
         raise NotFound(
             f"The {name} of {found.attempt.artifact} cannot be shown",
             facts={"path": piece.path, "reason": piece.what},
-            hint=f"headway restore {as_word(found.attempt.artifact)} --at {found.attempt.seq} "
-            "brings it back, if it is stored"
-            if name == "output"
-            else f"headway show {as_word(found.attempt.artifact)} lists the attempts",
+            hint=hint,
             code="show.bytes",
         )
     return piece.data
+
+
+def _nothing(found: Shown, name: str, where: str) -> str:
+    """That there is nothing of the kind, and where to look instead."""
+    artifact, attempt = found.attempt.artifact, f"Event {found.attempt.seq} of {found.attempt.artifact}"
+    if name in ("output", "prompt"):
+        return f"{attempt} left no {name}"
+    printed = "stderr" if name == "stderr" else "stdout"
+    there = f": headway show {as_word(artifact)} --output{where} is what it wrote" if found.outputs else ""
+    return f"{attempt} printed nothing to {printed}{there if name == 'response' else ''}"
 
 
 def _say(found: Shown, screen: Screen, where: str) -> None:
@@ -98,13 +123,30 @@ def _say(found: Shown, screen: Screen, where: str) -> None:
 
 
 def _say_piece(piece: Piece, name: str, screen: Screen) -> None:
-    said = name in ("stdout", "stderr", "prompt")  # of these no size is recorded, only their bytes
+    said = name in PRINTED
     size = "" if said and piece.data is None else f" ({piece.size} bytes{'' if said else f', {piece.digest[:16]}'})"
     screen.say(screen.style(f"--- {name}{size}", "dim"))
     text = piece.text
-    if text is None:
+    if piece.files:
+        _say_files(piece.files, screen)
+    elif text is None:
         screen.say(f"[{piece.what}]")
-        return
+    else:
+        _say_text(text, name, screen)
+
+
+def _say_files(files: Sequence[Output], screen: Screen) -> None:
+    """What is in a folder, file by file."""
+    for file in files[:FILES]:
+        sort = "" if file.kind == "file" else f"  {file.kind}"
+        size = "" if file.kind == "link" else f"{file.size:,}"  # the bytes of a link are where it leads
+        screen.say(f"{size:>11}  {file.path}{sort}")
+    if len(files) > FILES:
+        screen.say(screen.style(f"… and {len(files) - FILES:,} files more: --json lists all of them", "dim"))
+
+
+def _say_text(text: str, name: str, screen: Screen) -> None:
+    said = name in PRINTED
     text = text.replace("\r\n", "\n")
     if screen.is_terminal and len(text) > LONGEST:
         screen.say(text[:LONGEST])

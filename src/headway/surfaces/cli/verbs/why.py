@@ -7,18 +7,21 @@ headway why                 the whole plan: what is unchanged, what changed and 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
+from headway.core.freshness import without_digests
 from headway.core.ids import as_word
 from headway.engine.result import Decision
 from headway.projections.story import moment
 from headway.surfaces.cli.hands import decisions, finish, give, held, leads_on
 from headway.surfaces.cli.meant import work_of
 from headway.surfaces.cli.options import add_at, add_json, add_plan, add_take, project_of, same_plan
-from headway.surfaces.cli.receipt import out_of_sight, question
+from headway.surfaces.cli.receipt import MOST, out_of_sight, question
 from headway.surfaces.cli.screen import Screen
 from headway.surfaces.cli.where import throughout
+
+T = TypeVar("T")
 
 MANY = 20
 """Of more than these, a line each is too long."""
@@ -75,12 +78,13 @@ def _say(found: Mapping[str, Any], screen: Screen, where: str) -> None:
             anew = f"headway run --rerun {as_word(artifact_id)} --discard-edits{where}"
             screen.say(f"  accepted as it is by {accepted['by']}{why}; to make it anew: {anew}")
         return
-    _say_causes(found, screen)
+    _say_causes(found, screen, where)
     _say_ways(found, screen, where)
 
 
-def _say_causes(found: Mapping[str, Any], screen: Screen) -> None:
+def _say_causes(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     """Why it is stale, what became of the last attempt, where it began, and what is behind it."""
+    whole = f"headway why {as_word(found['artifact'])} --json{where}"
     artifact_id, reason = found["artifact"], found["reason"]
     failed = reason["code"] == "failed"
     stands = f"is {found['status'].replace('_', ' ')} and stale: {reason['text']}"
@@ -94,10 +98,12 @@ def _say_causes(found: Mapping[str, Any], screen: Screen) -> None:
         screen.say(f"  the run paused here ({paused['code']}){until}")
     if found["released"]:
         screen.say(f"  its last attempt: {found['released']}")
-    for blocker, error in found["blocked_by"].items():
-        screen.say(f"  blocked by {blocker}, which failed: {error}")
-    for name, there in found["elsewhere"].items():
-        screen.say(f"  {name} {there['problem']}. Next: {there['command']}")
+    for error, blockers in _alike(found["blocked_by"].items(), screen, whole):
+        screen.say(f"  blocked by {_few(blockers)}, which failed: {error}")
+    for (problem, command), names in _alike(
+        ((name, (there["problem"], there["command"])) for name, there in found["elsewhere"].items()), screen, whole
+    ):
+        screen.say(f"  {_few(names)} {problem}. Next: {command}")
     if found["error"]:
         tried = f" ({found['error']['attempts']} attempts)" if found["error"]["attempts"] > 1 else ""
         screen.say(screen.style(f"  last error{tried}: {found['error']['message']}", "red"))
@@ -105,16 +111,15 @@ def _say_causes(found: Mapping[str, Any], screen: Screen) -> None:
             screen.say(f"  verify: {found['error']['verify']}")
         for line in found["error"]["output"].splitlines():
             screen.say(f"  | {line}")
-    began: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for root in found["root_causes"]:
-        if root["artifact"] != artifact_id:
-            began.setdefault((root["text"], root.get("was", ""), root.get("now", "")), []).append(root)
-    for (text, *_), roots in began.items():
-        screen.say(f"  began with {_few([root['artifact'] for root in roots])}: {text}")
-        _say_values(roots[0], screen)
-    for name, text in found["held_by"].items():
-        if name not in {root["artifact"] for root in found["root_causes"]}:
-            screen.say(f"  waits for {name}: {text}")
+    roots = {root["artifact"]: root for root in found["root_causes"]}
+    for _, began in _alike(((a, _sort(root)) for a, root in roots.items() if a != artifact_id), screen, whole):
+        texts = {roots[a]["text"] for a in began}
+        first = roots[began[0]]
+        screen.say(f"  began with {_few(began)}: {first['text'] if len(texts) == 1 else _sort(first)[0]}")
+        _say_values(first, screen)
+    waits = {**found["held_by"], **{a: before["text"] for a, before in found["waits_for"].items()}}
+    for text, names in _alike(((a, text) for a, text in waits.items() if a not in roots), screen, whole):
+        screen.say(f"  waits for {_few(names)}: {text}")
     if found["cascade"]:
         screen.say(f"  by way of {_few(found['cascade'])}")
     if found["dependents"]:
@@ -130,6 +135,8 @@ def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         leads_there = f"headway run{where}"
     if found["held_by"] and not leads_there:  # which a run would only ask about
         leads_there = f"headway why {as_word(next(iter(found['held_by'])))}{where}"
+    elif found["waits_for"] and not leads_there:
+        leads_there = next(iter(found["waits_for"].values()))["command"]
     if reason["code"] == "in_progress" and found["claim"]:
         _say_holder(found["claim"], artifact_id, screen, where)
     elif lacks := [lack for lack in found["missing"] if not found["error"] or lack["kind"] == "approval"]:
@@ -142,6 +149,11 @@ def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
         screen.say("  Only the program or session that defines its function makes it. Next: run its plan there")
     elif found["rerun_from"]:
         anew = f"headway run --rerun-from {as_word(found['rerun_from'])}{where}"
+        if most := found["most_units"]:
+            place = f"of pipeline {most['pipeline']}" + (f" in {most['file']}" if most["file"] else "")
+            fewer = f"or have {found['rerun_from']} name fewer: {anew}"
+            screen.say(f"  Next: raise units.max {place}, then headway run{where}; {fewer}")
+            return
         screen.say(f"  It follows from others as they are: change the plan, or make them anew. Next: {anew}")
     elif not found["cost"]:
         next_ = leads_there or f"headway run{where}"
@@ -175,7 +187,9 @@ def _say_holder(claim: Mapping[str, Any], artifact_id: str, screen: Screen, wher
 
 def _say_values(reason: Mapping[str, Any], screen: Screen) -> None:
     """Old and new, where they are words and not digests, and not in the reason already."""
-    if reason["code"] in ("spec_changed", "recipe_changed") and " → " not in reason["text"] and "subject" in reason:
+    if reason["code"] not in ("spec_changed", "recipe_changed") or " → " in reason["text"]:
+        return
+    if "subject" in reason and ("was" in reason or "now" in reason):
         for name in ("was", "now"):
             first, *rest = reason.get(name, "nothing").splitlines() or [""]
             screen.say(f"    {name}: {first}{' …' if rest else ''}")
@@ -214,5 +228,23 @@ def _say_cost(cost: Mapping[str, Any], artifact_id: str, screen: Screen, first: 
         screen.say(f"  {decisions(artifact_id, where)}")
 
 
+def _sort(root: Mapping[str, str]) -> tuple[str, ...]:
+    """What is told of where it began in one line with others: the same words, but for digests, and the same values."""
+    was, now = root.get("was", ""), root.get("now", "")
+    words = without_digests(root["text"], was, now)
+    return (words,) if words != root["text"] else (words, was, now)
+
+
+def _alike(told: Iterable[tuple[str, T]], screen: Screen, whole: str) -> Iterator[tuple[T, list[str]]]:
+    """Names of which the same is to be told, in groups: the first few, and then how many more names there are, with the
+    command that shows the `whole`."""
+    groups: dict[T, list[str]] = {}
+    for name, what in told:
+        groups.setdefault(what, []).append(name)
+    yield from list(groups.items())[:MOST]
+    if more := sum(map(len, list(groups.values())[MOST:])):
+        screen.say(f"  and {more:,} more: {whole} shows all")
+
+
 def _few(ids: list[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5:,} more" if len(ids) > 5 else "")
