@@ -144,7 +144,7 @@ def test_a_prompt_that_changes_meanwhile_counts_from_then_on(here: Path) -> None
     (here / "next.md").write_text("third")
 
     def make(ctx: Context) -> str:
-        if ctx.id == "n150" and ctx.prompt == "second\n":
+        if ctx.id == "n20" and ctx.prompt == "second\n":  # so early that others are yet to be begun
             os.rename("next.md", "ask.md")
         return ctx.prompt
 
