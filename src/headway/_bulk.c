@@ -16,6 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
 #ifdef __APPLE__
 #define MTIME st_mtimespec
 #define CTIME st_ctimespec
@@ -242,18 +246,66 @@ put(int fd, const Order *order)
     return 0;
 }
 
-/* Rename a file over another, if that is what it has to be; an errno or OTHER if not. */
+/* Let two files change places, so that at any moment each path names one of them; 0 if that was done. */
 static int
-take_place(const Order *order)
+swap(const char *a, const char *b)
+{
+#if defined(__linux__) && defined(SYS_renameat2)
+    return (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 2); /* RENAME_EXCHANGE, which not every libc names */
+#else
+    (void)a, (void)b;
+    return -1;
+#endif
+}
+
+/* Whether the file that came out of a change of places is the one that was looked at. The change may alter its ctime. */
+static int
+is_what_stood(const Order *order, const struct stat *found)
+{
+    struct stat was;
+    if (lstat(order->aside, &was) || !S_ISREG(was.st_mode))
+        return 0;
+    return !order->expects || (was.st_ino == found->st_ino && was.st_size == found->st_size &&
+                               NS(was.MTIME) == NS(found->MTIME));
+}
+
+/* Give somebody's file its place back. Whoever put yet another one there since means the newer one to stand. */
+static int
+give_back(const Order *order, int fd)
+{
+    struct stat ours, was;
+    if (swap(order->aside, order->target))
+        return rename(order->aside, order->target) ? errno : OTHER;
+    if (fstat(fd, &ours) == 0 && lstat(order->aside, &was) == 0 && was.st_ino != ours.st_ino)
+        swap(order->aside, order->target);
+    return OTHER;
+}
+
+/* Put a file in the place of another, if that is what it has to be; an errno or OTHER if not.
+
+   A rename over a file makes some file systems write the new bytes out first, which takes several times as long as all
+   the rest. Where two files can change places, they do, and the other is deleted by the name that it got: then it is
+   also known for sure which one it was. */
+static int
+take_place(const Order *order, int fd)
 {
     struct stat found;
+    int there = lstat(order->target, &found) == 0;
     if (order->expects) {
         Known now;
-        if (lstat(order->target, &found))
+        if (!there)
             return errno;
         now = known_of(&found);
         if (!is_same(&now, &order->known))
             return OTHER;
+    }
+    if (there && S_ISREG(found.st_mode) && swap(order->aside, order->target) == 0) {
+        int error;
+        if (is_what_stood(order, &found))
+            return unlink(order->aside) ? errno : 0;
+        error = give_back(order, fd);
+        if (order->expects || error != OTHER)
+            return error;
     }
     return rename(order->aside, order->target) ? errno : 0;
 }
@@ -280,7 +332,7 @@ carry_out(Order *order, int folder, const char *path)
     if (!order->error && futimens(fd, times))
         order->error = errno;
     if (!order->error && order->aside != NULL)
-        order->error = take_place(order);
+        order->error = take_place(order, fd);
     if (!order->error && fstat(fd, &found))
         order->error = errno;
     if (close(fd) && errno != EINTR && !order->error)

@@ -167,7 +167,7 @@ def test_what_stands_where_nothing_should_stays(write: Write, tmp_path: Path, th
 
 
 def test_a_file_takes_the_place_of_another_that_is_what_it_has_to_be(write: Write, tmp_path: Path) -> None:
-    """By a rename: whoever has the old one open goes on reading it."""
+    """Whoever has the old one open goes on reading it."""
     path = tmp_path / "it"
     path.write_text("old")
     with path.open() as held:
@@ -202,6 +202,38 @@ def test_whoever_was_there_meanwhile_stays(write: Write, tmp_path: Path, how: st
     assert (found, sorted(os.listdir(tmp_path))) == (bulk.NOTHING, before)
     if path.is_file():
         assert path.read_text() == ("mine" if how == "written" else "old")
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="only Linux lets two files change places")
+@only_in_c
+def test_no_moment_is_too_short_for_an_edit_to_be_noticed(tmp_path: Path) -> None:
+    """Between the last look and the change, too: what somebody puts there is read before anything replaces it."""
+    path, seen, is_over = tmp_path / "it", threading.Semaphore(0), threading.Event()
+    path.write_text("ours")
+    wanted = b""
+
+    def replace_for_ever() -> None:
+        while not is_over.is_set():
+            with path.open("rb") as file:
+                was, text = known_of(os.fstat(file.fileno())), file.read()
+            if text == wanted:
+                seen.release()
+            bulk.write([instead(path, was, b"ours")])
+
+    thread = threading.Thread(target=replace_for_ever)
+    thread.start()
+    try:
+        for n in range(1000):
+            wanted = str(n).encode()
+            (tmp_path / "edit").write_bytes(wanted)
+            os.rename(tmp_path / "edit", path)
+            assert seen.acquire(timeout=20), f"edit {n} is lost"
+            while seen.acquire(blocking=False):  # it may be seen again before it is replaced
+                pass
+    finally:
+        is_over.set()
+        thread.join()
+    assert os.listdir(tmp_path) == ["it"]
 
 
 def test_whatever_stands_there_gives_way_where_nobody_asks(write: Write, tmp_path: Path) -> None:
