@@ -14,6 +14,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -332,8 +333,13 @@ def _exit(cls: type[errors.HeadwayError]) -> int:
     return next((code for kind, code in CODES if issubclass(cls, kind)), 70)
 
 
-def coded() -> Iterator[Coded]:
+@cache
+def coded() -> list[Coded]:
     """Every place in the source that gives something a code, or raises an error that has one by its class."""
+    return list(_coded())
+
+
+def _coded() -> Iterator[Coded]:
     classes = {cls.__name__ for cls in _classes()}
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
     makers = dict(item for tree in trees.values() for item in _makers(tree)) | {"Rejection": ("code", "message")}
