@@ -181,10 +181,10 @@ _serial = count(int.from_bytes(os.urandom(4)))
 
 def temporary_for(path: str) -> str:
     """What a file is called until it is in place: a name that nobody else gives."""
-    return f"{_with_room(path)}.{os.getpid()}.{next(_serial) & 0xFFFFFFFF:08x}.tmp"
+    return f"{with_room(path)}.{os.getpid()}.{next(_serial) & 0xFFFFFFFF:08x}.tmp"
 
 
-def _with_room(path: str) -> str:
+def with_room(path: str) -> str:
     """A path whose name can be made longer: the name itself, or what stands for it where it is nearly too long."""
     folder, slash, name = path.rpartition("/")
     if 4 * len(name) <= LONGEST_NAME:  # no character takes more

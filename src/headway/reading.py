@@ -22,6 +22,9 @@ from headway.work import Meant, Work, named_events
 LONGEST = 2 * 1024 * 1024
 """Texts above this size are compared as a whole, not line by line."""
 
+NO_END = "\\ No newline at end of file"
+"""Stands behind a last line that differs, or may, by that."""
+
 ASIDE = "set aside"
 """No attempt: what somebody wrote at an output path, kept before it was overwritten."""
 
@@ -361,8 +364,8 @@ class Reading:
             return Delta(path, change, [], f"{note}: {_sized(was)} → {_sized(now)}")
         from difflib import unified_diff
 
-        lines = unified_diff(_lines(was), _lines(now), f"a/{path}", f"b/{path}", lineterm="")
-        return Delta(path, change, list(lines))
+        lines = unified_diff(_lines(was), _lines(now), f"a/{path}", f"b/{path}")
+        return Delta(path, change, [shown for line in lines for shown in _shown(line)])
 
 
 def _attempt(record: Record, artifact_id: str) -> list[Attempt]:
@@ -406,7 +409,16 @@ def _why_not_lines(piece: Piece | None) -> str:
 
 
 def _lines(piece: Piece | None) -> list[str]:
-    return (piece.text or "").splitlines() if piece is not None else []
+    """Line by line, all ended alike but for a last one that has no end."""
+    text = (piece.text or "") if piece is not None else ""
+    lines = text.splitlines()
+    has_end = not lines or len(text.splitlines(keepends=True)[-1]) > len(lines[-1])
+    return [f"{line}\n" for line in lines] if has_end else [*[f"{line}\n" for line in lines[:-1]], lines[-1]]
+
+
+def _shown(line: str) -> list[str]:
+    """A line of a difference, as one reads it."""
+    return [line[:-1]] if line.endswith("\n") else [line, NO_END]
 
 
 def _sized(piece: Piece | None) -> str:

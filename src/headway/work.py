@@ -35,6 +35,7 @@ from headway.proposals import base_of
 
 if TYPE_CHECKING:
     from headway.core.difference import PlanDifference
+    from headway.engine.gc import LeftFile
     from headway.engine.planners import Planner  # only named in annotations
     from headway.engine.preview import PlanPreview  # loaded when somebody wants to see one
     from headway.engine.prompts import Question as PromptQuestion
@@ -370,12 +371,11 @@ class Work:
             sweep(self.project.store, self.project.root, self.project.home)
         return free_space(self.project.store, keep_days=keep_days, dry_run=dry_run)
 
-    def left_files(self, plan_id: str = "") -> list[str]:
-        """Files that no plan makes any more and that are as this plan, or any, made them."""
+    def left_files(self, plan_id: str = "") -> list[LeftFile]:
+        """Files that this plan, or any, made and that no plan makes any more."""
         from headway.engine.gc import left_files
 
-        found = left_files(self.project.store, self.project.root)
-        return sorted(path for path, plan in found.items() if plan_id in ("", plan))
+        return [left for left in left_files(self.project.store, self.project.root) if plan_id in ("", left.plan)]
 
     def variables(self, meant: Meant) -> list[str]:
         """The names of the plan's variables, as its file would have them."""
@@ -472,7 +472,7 @@ class Work:
         found = {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
         found["later"] = list(dict.fromkeys(stage for stages in later.values() for stage in stages))
         with self.project.folder(plan_id).writing() as writer:
-            outputs.sweep(o.path for o in earlier.outputs if o.path)
+            outputs.sweep([o.path for o in earlier.outputs if o.path], {o.path: o for o in judge.recorded(artifact_id)})
             kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
             unnamed = tuple(o for o in kept if not judge.is_replaceable(artifact_id, o.path, o.digest))
             edited = next((o.path for o in unnamed if o.path in later), "")

@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from headway.disk import with_room
+from headway.files.blobs import Blobs
+from headway.files.observe import Observer
+from headway.files.outputs import Outputs
+
 PLAN = """\
 id: killed
 goal: Survive
@@ -67,9 +72,54 @@ def test_the_plan_file_can_be_edited_and_the_run_goes_on(killed: Path) -> None:
     assert (killed / "made.log").read_text().split() == ["first", "slow", "slow"]
 
 
-def test_a_file_that_was_about_to_be_put_in_place_is_taken_away(killed: Path) -> None:
+@pytest.fixture
+def dead() -> str:
+    """The number of a process that is gone."""
+    return subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"], text=True).strip()
+
+
+def test_an_edit_that_a_killed_run_had_taken_from_its_place_is_kept(killed: Path, dead: str) -> None:
+    """It stands under a name of ours, and what should stand in its place does not."""
+    (killed / f"slow.txt.{dead}.0123abcd.tmp").write_text("mine")
+    quick(killed)
+    ran = headway("run")
+    back = re.search(r"What stood at slow.txt is kept: headway (restore slow --at \d+)", ran.stdout)
+    assert back is not None, ran.stdout
+    assert not list(killed.glob("*.tmp"))
+    assert headway(*back[1].split()).returncode == 0
+    assert (killed / "slow.txt").read_text() == "mine"
+
+
+def test_a_folder_that_a_killed_run_had_taken_from_its_place_is_kept(killed: Path, dead: str) -> None:
+    """And is in the way of nothing else that it left; only looking for what is left takes nothing away."""
+    taken = killed / f"slow.txt.{dead}.0123abcd.tmp"
+    taken.mkdir()
+    (taken / "my.txt").write_text("mine")
+    (killed / f"first.txt.{dead}.0123abcd.tmp").write_text("half")
+    assert headway("gc").returncode == 0
+    assert [path.name for path in killed.glob("*.tmp")] == [taken.name]
+    quick(killed)
+    assert headway("run").returncode == 0
+    assert (not list(killed.glob("*.tmp")), (killed / "slow.txt").read_text()) == (True, "whole\n")
+    assert "kept what stood at slow.txt" in headway("log", "--all").stdout
+
+
+def test_what_was_about_to_be_put_under_a_long_name_is_taken_away(tmp_path: Path, dead: str) -> None:
+    """Such a name leaves no room to say more: it is told by its checksum."""
+    name = "n" * 244
+    shop = Outputs(str(tmp_path), Blobs(str(tmp_path / "blobs")), Observer(str(tmp_path)))
+    (tmp_path / "out").mkdir()
+    left = tmp_path / with_room(f"out/{name}")
+    left = left.with_name(f"{left.name}.{dead}.0123abcd.tmp")
+    left.write_text("half")
+    (tmp_path / "out" / name).write_text("whole")
+    [recorded] = shop.capture([f"out/{name}"])
+    shop.sweep([recorded.path], {recorded.path: recorded})
+    assert os.listdir(tmp_path / "out") == [name]
+
+
+def test_a_file_that_was_about_to_be_put_in_place_is_taken_away(killed: Path, dead: str) -> None:
     """Made, or put back from its blob; neither what a living process writes nor what only looks like it."""
-    dead = subprocess.check_output([sys.executable, "-c", "import os; print(os.getpid())"], text=True).strip()
     left = [killed / f"{name}.{dead}.0123abcd.tmp" for name in ("slow.txt", "first.txt")]
     others = [killed / f"slow.txt.{os.getpid()}.0123abcd.tmp", killed / f"mine.txt.{dead}.0123abcd.tmp"]
     for path in (*left, *others):

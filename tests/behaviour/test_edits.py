@@ -471,7 +471,7 @@ def test_an_accepted_edit_of_a_unit_that_vanished_is_asked_about_when_the_unit_i
     shop.edit("[a, b]", "[a]")
     shop.run(capsys, "run")
     shop.edit("[a]", "[a, b]")
-    assert "o/b.txt was there before it was ever made" in shop.run(capsys, "why", "b/write").out
+    assert "o/b.txt was there before it was made" in shop.run(capsys, "why", "b/write").out
     ran = shop.run(capsys, "run")
     assert ("held     b/write" in ran.out, ran.code, (tmp_path / "o/b.txt").read_text()) == (True, 3, "mine\n")
     assert "headway restore b/write --at" in shop.run(capsys, "run", "--discard-edits").out

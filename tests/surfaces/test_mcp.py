@@ -515,7 +515,7 @@ def test_the_briefing_says_what_to_do_with_what_is_in_ones_own_hands(tmp_path: P
             told = await agent.do("status")
             assert told["do"] == "claim page, then complete it, if what stands at its path is it"
             assert told["waiting"] == {
-                "page": "page.txt was there before it was ever made: if that is it, claim it, then complete it",
+                "page": "page.txt was there before it was made: if that is it, claim it, then complete it",
                 "review": "waits for page",
             }
             await agent.do("claim", artifact="page")

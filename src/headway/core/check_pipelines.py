@@ -201,7 +201,9 @@ def _check_loop(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Proble
     block = [name for name in names if name in phase.repeat]
     ends = names.index(phase.id) if phase.id in names else 0
     if list(phase.repeat) != names[ends - len(phase.repeat) + 1 : ends + 1]:
-        hint = f"neighbours in their order, {phase.id} last: repeat: [{', '.join([*block, phase.id][:3])}]"
+        begin = names.index(block[0]) if block else ends
+        fitting = names[min(begin, ends) : ends + 1]
+        hint = f"neighbours in their order, {phase.id} last: repeat: [{', '.join(fitting)}]"
         yield _problem("plan.loop", pipeline, phase, f"{where}: repeat must name the phases up to it", "repeat", hint)
     others = [each.id for each in pipeline.phases if each is not phase and set(each.repeat) & set(phase.repeat)]
     if others:

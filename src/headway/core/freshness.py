@@ -123,7 +123,7 @@ _WORDS: dict[Code, str] = {
     "output_missing": "{subject} is missing",
     "output_replaced": "{subject} is not its newest output",
     "output_modified": "{subject} was edited",
-    "untracked_output": "{subject} was there before it was ever made",
+    "untracked_output": "{subject} was there before it was made",
     "adopted_edit": "it was accepted as it is, and since then {subject}",
     "forced": "asked for",
     "unstored": "{subject} is gone and its bytes are not stored",

@@ -13,6 +13,7 @@ import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from headway.core import events as ev
 from headway.core.paths import parents
@@ -72,9 +73,12 @@ def tidy(store: PlanStore) -> None:
 def sweep(store: PlanStore, root: str, home: str) -> None:
     """Take away what killed processes left of files that they were about to put in place: in a project's own folder,
     and beside what its plans make."""
-    specs = [spec for _, state, _ in _plans(store) for spec in state.artifacts.values()]
-    paths = [path for spec in specs for path in (*spec.produces, *spec.modifies)]
-    Outputs(root, store.blobs, Observer(root)).sweep(paths)
+    paths: dict[str, None] = {}
+    recorded: dict[str, Output] = {}
+    for _, state, _ in _plans(store):
+        paths.update((path, None) for spec in state.artifacts.values() for path in (*spec.produces, *spec.modifies))
+        recorded.update((output.path, output) for done in state.completed.values() for output in done.outputs)
+    Outputs(root, store.blobs, Observer(root)).sweep(paths, recorded)
     for folder, _, names in os.walk(home):
         for name in names:
             left = re.fullmatch(_HALF, name)
@@ -142,8 +146,16 @@ def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str
         yield event.proposal.blob
 
 
-def left_files(store: PlanStore, root: str) -> dict[str, str]:
-    """Files that are as a plan made them, and that no plan makes or reads any more: by path, with the plan."""
+class LeftFile(NamedTuple):
+    """A file that a plan made and that no plan makes or reads any more; whether somebody has edited it since."""
+
+    path: str
+    plan: str
+    edited: bool
+
+
+def left_files(store: PlanStore, root: str) -> list[LeftFile]:
+    """All of them, by path."""
     found: dict[str, tuple[Output, str]] = {}
     needed: set[str] = set()
     for plan_id, state, records in _plans(store):
@@ -153,11 +165,12 @@ def left_files(store: PlanStore, root: str) -> dict[str, str]:
             needed.update(done.fp.sources)
         found.update((path, (output, plan_id)) for path, output in _made(records).items())
     outputs = Outputs(root, store.blobs, Observer(root))
-    return {
-        path: plan_id
-        for path, (output, plan_id) in found.items()
-        if needed.isdisjoint((path, *parents(path))) and outputs.stands(output)
-    }
+    left = {path: named for path, named in found.items() if needed.isdisjoint((path, *parents(path)))}
+    return [
+        LeftFile(path, plan_id, edited=not outputs.stands(output))
+        for path, (output, plan_id) in sorted(left.items())
+        if os.path.lexists(os.path.join(root, path))
+    ]
 
 
 def _made(history: Iterable[ev.Record]) -> dict[str, Output]:

@@ -69,14 +69,32 @@ class Keeper:
 
     def _preserve(self, artifact_id: str, found: Mapping[str, Seen], *, replaced: Collection[str] = ()) -> None:
         """`replaced`: of these paths it is told afterwards how to have back what stood there."""
-        known = {"", EMPTY_TREE, *(output.digest for output in self._judge.recorded(artifact_id))}
+        recorded = {output.path: output for output in self._judge.recorded(artifact_id)}
+        known = {"", EMPTY_TREE, *(output.digest for output in recorded.values())}
         unknown = {path: seen.digest for path, seen in found.items() if seen.digest not in known}
+        for path in [path for path in unknown if found[path].kind == "tree"]:
+            whole = recorded.get(path)
+            if whole is not None and whole.kind == "tree" and self._outputs.lacks(whole) == "files":
+                del unknown[path]  # nothing is there but what was recorded
         unnamed = [p for p, digest in unknown.items() if not self._judge.is_replaceable(artifact_id, p, digest)]
         kept = self._outputs.set_aside(unnamed)
         if kept:
             seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)[0].seq
             if told := [output.path for output in kept if output.path in replaced and output.size]:
                 self._preserved.append(Preserved(artifact_id, told, seq))
+
+    def sweep(self, specs: Iterable[ArtifactSpec]) -> None:
+        """Take away what killed processes left beside the outputs of these. Such a process may have taken an edit from
+        its place, and not have come to give it back."""
+        owners = {path: spec.id for spec in specs for path in (*spec.modifies, *spec.produces)}
+
+        def keep(taken: Output) -> None:
+            seq = self._record(cmd.PreserveEdit(id=owners[taken.path], outputs=(taken,)), True)[0].seq
+            if taken.size:
+                self._preserved.append(Preserved(owners[taken.path], [taken.path], seq))
+
+        recorded = {output.path: output for a in owners.values() for output in self._judge.recorded(a)}
+        self._outputs.sweep(owners, recorded, keep)
 
     def make_room(self, paths: Iterable[str]) -> None:
         """Where folders belong now, files that some artifact once left give way; anybody else's stay."""

@@ -108,12 +108,12 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
 
 
 def decision(judge: Judge, selected: set[str], options: Options) -> Decision | None:
-    """The same for whoever only looks: what a run of these would be refused for, and what decides it."""
+    """The same for whoever only looks: what a run of these would be refused for, and what decides it. A command that
+    names no targets is about the whole plan, however little was looked at."""
     questions = asked_about(judge, selected, options)
     asked = dict.fromkeys(a for question in questions for a in question.artifacts)
-    return (
-        Decision("prompt_changed", list(asked), answers(judge.state, questions, options, selected)) if asked else None
-    )
+    meant = selected if options.partial else set(judge.state.artifacts)
+    return Decision("prompt_changed", list(asked), answers(judge.state, questions, options, meant)) if asked else None
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:

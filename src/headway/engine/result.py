@@ -361,7 +361,9 @@ class RunFailed(HeadwayError):
         what.update({a: f"waits: {how}" for a, how in result.waiting.items()})
         what.update({a: f"blocked by {by}" for a, by in result.blocked.items() if a not in what})
         if result.paused is not None:
-            what["paused"] = result.paused.code
+            where = f" at {result.paused.artifact}" if result.paused.artifact else ""
+            until = f" until {result.paused.until}" if result.paused.until else ""
+            what["paused"] = f"{result.paused.code}{where}{until}"
         first = next((a for a in what if a != "paused"), "")
         super().__init__(
             f"The run of {result.plan_id} {result.status}",

@@ -119,7 +119,7 @@ class Run:
             moment=self._moment,
             cancelled=lambda: self._halt.cancelling,
         )
-        keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
+        self._keeper = keeper = Keeper(judge, self._record, self._jobs.checks, self.result.preserved)
         self._edits = Edits(judge, self._record, self._tally, keeper, self._jobs, options, root)
         self._beginning = Beginning(
             judge,
@@ -140,6 +140,10 @@ class Run:
             fail=self._fail_unmade,
             loop=loop,
         )
+
+    def sweep(self, specs: Sequence[ArtifactSpec]) -> None:
+        """Take away what killed processes left beside the outputs of these; nothing that somebody wrote is lost."""
+        self._keeper.sweep(specs)
 
     def accept(self, ids: Sequence[str], why: str, brought: Sequence[Output] = ()) -> None:
         """Adopt what stands at their paths (or an effect elsewhere: somebody saw it), or say why that cannot be.

@@ -429,9 +429,8 @@ class Session:
             judge = judged.judge
             judge.follow(state)
             cut_off = state.artifacts if judged.was_cut_off else unfinished(state)  # it may have put back any of them
-            specs = [state.artifacts[a] for a in cut_off if a in state.artifacts]
-            judge.outputs.sweep(path for spec in specs for path in (*spec.produces, *spec.modifies))
             run = self._run(writer, judged, call, lock, show=lambda: folder.show(writer))
+            run.sweep([state.artifacts[a] for a in cut_off if a in state.artifacts])
             run.result.gone += gone
             failed = dict(state.failed)
             try:

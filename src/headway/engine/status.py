@@ -111,7 +111,7 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
         "units": {
             unit: {
                 phase: {
-                    "status": status[f"{unit}/{phase}"],
+                    "status": _status(judged, f"{unit}/{phase}", status),
                     "freshness": "fresh" if _is_fresh(judged, f"{unit}/{phase}") else "stale",
                 }
                 for phase in phases
@@ -120,6 +120,13 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
             for unit in (known.units if known is not None else ())
         },
     }
+
+
+def _status(judged: Judged, artifact_id: str, status: Mapping[str, str]) -> str:
+    """How it stands; what stands for the last round of a loop is at work while that round is."""
+    spec = judged.execution.state.artifacts[artifact_id]
+    at_work = spec.gathers == "last" and "in_progress" in map(status.get, spec.requires)
+    return "in_progress" if at_work else status[artifact_id]
 
 
 def _is_fresh(judged: Judged, artifact_id: str) -> bool:

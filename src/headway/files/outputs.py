@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -20,7 +20,7 @@ from headway import bulk
 from headway.bulk import Known, Order
 from headway.core.paths import PROTECTED
 from headway.core.state import Output
-from headway.disk import LEFTOVER, is_running, temporary_for
+from headway.disk import LEFTOVER, is_running, temporary_for, with_room
 from headway.errors import BlobDamaged, BugError, StorageFailed, TryLater, UsageError
 from headway.files.blobs import Blobs
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
@@ -446,14 +446,37 @@ class Outputs:
             self.make_parents(path)
             os.makedirs(self._full(path), exist_ok=True)
 
-    def sweep(self, paths: Iterable[str]) -> None:
-        """Take away what killed processes left beside these paths: files that they were about to put there."""
-        wanted = {self._full(path.rstrip("/")) for path in paths}
+    def sweep(
+        self, paths: Iterable[str], recorded: Mapping[str, Output], keep: Callable[[Output], None] | None = None
+    ) -> None:
+        """Take away what killed processes left beside these paths: files that they were about to put there, or that
+        they had taken from there.
+
+        If what was `recorded` stands at a path, nothing was taken from there, and if its bytes are in a blob, they can
+        be had again. Anything else may be somebody's: it is given to `keep` before it goes, or stays for who can.
+        """
+        for path, left in self._left_beside(paths):
+            with suppress(OSError, UsageError):  # it cannot be looked at, or taken away: so it stays
+                known = recorded.get(path)
+                if (known is None or not self.stands(known)) and not self.blobs.has(self.observer.look(left).digest):
+                    if keep is None:
+                        continue
+                    taken = self._capture(left, None)
+                    if taken is not None:
+                        keep(msgspec.structs.replace(taken, path=path))
+                self.remove(left)
+
+    def _left_beside(self, paths: Iterable[str]) -> list[tuple[str, str]]:
+        """Paths, each with a path beside it at which a killed process left something of it."""
+        wanted = {with_room(path.rstrip("/")): path for path in paths}
+        found: list[tuple[str, str]] = []
         for folder in {os.path.dirname(path) for path in wanted}:
             with suppress(OSError):
-                for name in os.listdir(folder):
-                    if os.path.join(folder, _was_to_be(name)) in wanted:
-                        os.unlink(os.path.join(folder, name))
+                for name in os.listdir(self._full(folder) or "."):
+                    stem = os.path.join(folder, was) if (was := _was_to_be(name)) else ""
+                    if stem in wanted:
+                        found.append((wanted[stem], os.path.join(folder, name)))
+        return found
 
     def remove(self, path: str) -> None:
         """Take away what stands at an output path, after its bytes were kept. Nothing outside the project is."""

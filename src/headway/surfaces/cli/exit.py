@@ -21,7 +21,14 @@ CODES: tuple[tuple[type[HeadwayError], int], ...] = (
 AROUND = 30
 """So many characters around one that cannot be written show where it stands."""
 
-MEANT = {"history": "dag show", "explain": "why", "list": "plans list", "build": "run", "make": "run"}
+MEANT = {
+    "history": "dag show",
+    "explain": "why",
+    "list": "plans list",
+    "build": "run",
+    "make": "run",
+    "discard": "run --discard-edits",
+}
 """Words that others use for a verb."""
 
 

@@ -25,7 +25,7 @@ WORTH_SAYING = 1000
 
 _QUESTIONS = {
     "output_modified": ("was edited since it was made", "were edited since they were made"),
-    "untracked_output": ("was there before it was ever made", "were there before they were ever made"),
+    "untracked_output": ("was there before it was made", "were there before they were made"),
     "effects_uncertain": ("has effects elsewhere and was interrupted", "have effects elsewhere and were interrupted"),
     "adopted_edit": (
         "is what somebody accepted, and would be made anew",

@@ -29,14 +29,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: Any, screen: Screen) -> int:
     work = Work(project_of(args, screen))
-    left = work.left_files(plan_of(args, work.project) if args.plan or args.plan_id else "")
+    found = work.left_files(plan_of(args, work.project) if args.plan or args.plan_id else "")
+    left, edited = [file.path for file in found if not file.edited], [file.path for file in found if file.edited]
     if args.outputs and not args.dry_run:
         work.remove_left_files(left)
-    for path in left if args.outputs else ():
-        screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
+    if args.outputs:
+        for path in left:
+            screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
+        for path in edited:
+            screen.say(f"{'Would keep' if args.dry_run else 'Kept'} {path}: it was edited since it was made")
     freed = work.free_space(keep_days=args.keep_days, dry_run=args.dry_run)
     document = {"kept": freed.kept, "freed": freed.freed, "bytes": freed.bytes, "dry_run": args.dry_run}
-    screen.answer({**document, "outputs": left})
+    screen.answer({**document, "outputs": left, "edited": edited})
     would = "Would free" if args.dry_run else "Freed"
     noun = "blob" if freed.freed == 1 else "blobs"
     screen.say(f"{would} {freed.freed} {noun}, {_size(freed.bytes)}; {freed.kept} needed.")
