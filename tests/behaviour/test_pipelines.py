@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headway import Plan, QuotaExhausted
+from headway import Plan, QuotaExhausted, RunFailed
 from headway.core.events import RecipeChanged, UnitExpanded
 from headway.core.fingerprint import recipe_digest
 from tests.behaviour.scenes import Book
@@ -671,8 +671,9 @@ def test_units_that_vanish_are_removed_and_their_files_are_listed(book: Book) ->
     assert book.read("work/s3/prose.md")
     listed = book.do(*shlex.split(said[1])).out
     assert "work/s3/prose.md" in listed
-    assert "work/s3/pack.md" not in listed
-    assert book.do("gc", "--outputs").code == 0
+    assert "Would keep work/s3/pack.md: it was edited since it was made" in listed
+    done = book.do("gc", "--outputs", "--json")
+    assert (done.code, done.json["edited"]) == (0, ["work/s3/pack.md"])
     assert not (book.root / "work/s3/prose.md").exists()
     assert book.read("work/s3/pack.md") == "mine"
     assert not (book.root / ".headway/phases/s3.json").exists()
@@ -1052,6 +1053,8 @@ def test_a_required_output_that_was_not_written_fails_and_an_optional_one_does_n
     ("before", "after", "problem"),
     [
         ("[repair, state_repair, lint]", "[repair, lint]", "repeat must name the phases up to it"),
+        ("[repair, state_repair, lint]", "[write, lint]", "repeat: [write, repair, state_repair, lint]"),
+        ("[repair, state_repair, lint]", "[apply, lint]", "repeat: [lint]"),
         ("until: 'report.status == \"pass\"'", "until: 'import os'", "is not a condition"),
         ("until: 'report.status == \"pass\"'", "until: 'nothing.status'", "none of its outputs"),
         ("      lint:", "      write:", "given twice"),
@@ -1118,6 +1121,8 @@ def test_an_exhausted_quota_pauses_and_says_where_and_until_when(tmp_path: Path)
     assert paused.paused is not None
     assert (paused.paused.code, paused.paused.artifact) == ("quota", "b/label")
     assert paused.paused.until
+    with pytest.raises(RunFailed, match=r"quota at ./label until 20"):
+        plan.run(jobs=1)
     left.append(1)
     assert plan.run().made == ["b/label"]
 

@@ -201,6 +201,15 @@ def test_diff_shows_what_somebody_edited(bench: Bench) -> None:
         reading(bench).diff(PLAN, "a", at=seq - 1)
 
 
+def test_diff_shows_where_a_file_has_no_last_line_end(bench: Bench) -> None:
+    """Or nobody could tell what differs."""
+    bench.plan("a")
+    bench.makes("a", "one\ntwo\n")
+    bench.run()
+    bench.edit("a", "one\ntwo")
+    assert reading(bench).diff(PLAN, "a").deltas[0].lines[-3:] == ["-two", "+two", "\\ No newline at end of file"]
+
+
 def test_diff_of_a_file_that_others_change_in_place_is_about_what_the_artifact_left(bench: Bench) -> None:
     """What a later one has made of it is that one's; of the last one, what is on disk counts."""
     bench.plan(
