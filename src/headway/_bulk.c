@@ -269,16 +269,22 @@ is_what_stood(const Order *order, const struct stat *found)
                                NS(was.MTIME) == NS(found->MTIME));
 }
 
-/* Give somebody's file its place back. Whoever put yet another one there since means the newer one to stand. */
+/* Whether a path names the file that is open: what stands under a temporary name may have come out of a change of
+   places, and is somebody's then. */
 static int
+is_own(int fd, const char *path)
+{
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 && lstat(path, &there) == 0 && ours.st_ino == there.st_ino &&
+           ours.st_dev == there.st_dev;
+}
+
+/* Give somebody's file its place back. If yet another one was put there since, that is the one meant to stand. */
+static void
 give_back(const Order *order, int fd)
 {
-    struct stat ours, was;
-    if (swap(order->aside, order->target))
-        return rename(order->aside, order->target) ? errno : OTHER;
-    if (fstat(fd, &ours) == 0 && lstat(order->aside, &was) == 0 && was.st_ino != ours.st_ino)
+    if (swap(order->aside, order->target) == 0 && !is_own(fd, order->aside))
         swap(order->aside, order->target);
-    return OTHER;
 }
 
 /* Put a file in the place of another, if that is what it has to be; an errno or OTHER if not.
@@ -300,12 +306,13 @@ take_place(const Order *order, int fd)
             return OTHER;
     }
     if (there && S_ISREG(found.st_mode) && swap(order->aside, order->target) == 0) {
-        int error;
-        if (is_what_stood(order, &found))
-            return unlink(order->aside) ? errno : 0;
-        error = give_back(order, fd);
-        if (order->expects || error != OTHER)
-            return error;
+        if (is_what_stood(order, &found)) {
+            unlink(order->aside); /* or it stays until the next run takes it away */
+            return 0;
+        }
+        give_back(order, fd);
+        if (order->expects || !is_own(fd, order->aside))
+            return OTHER;
     }
     return rename(order->aside, order->target) ? errno : 0;
 }
@@ -316,7 +323,7 @@ carry_out(Order *order, int folder, const char *path)
 {
     struct timespec times[2];
     struct stat found;
-    int fd;
+    int fd, own;
 
     clock_gettime(CLOCK_REALTIME, &times[0]);
     times[1] = times[0];
@@ -335,9 +342,10 @@ carry_out(Order *order, int folder, const char *path)
         order->error = take_place(order, fd);
     if (!order->error && fstat(fd, &found))
         order->error = errno;
+    own = order->aside == NULL || is_own(fd, order->aside);
     if (close(fd) && errno != EINTR && !order->error)
         order->error = errno; /* over a network, it is only now that there is no room */
-    if (order->error)
+    if (order->error && own)
         unlinkat(folder, path, 0); /* half of it would be taken for somebody's */
     else
         order->known = known_of(&found);

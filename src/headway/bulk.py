@@ -2,7 +2,8 @@
 
 A file system takes longer for a small file than the rest of the system for its bytes, and Python longer to ask for each
 of its steps. `_bulk.c` takes these steps for many files without holding the interpreter, so that others use it
-meanwhile. Where it could not be built, the same is done here, file by file; nothing but the time tells them apart.
+meanwhile. Where it could not be built, the same is done here, file by file: it takes longer, and what somebody puts
+there in the very moment in which a file is replaced goes unnoticed.
 """
 
 import errno

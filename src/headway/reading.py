@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -409,11 +410,9 @@ def _why_not_lines(piece: Piece | None) -> str:
 
 
 def _lines(piece: Piece | None) -> list[str]:
-    """Line by line, all ended alike but for a last one that has no end."""
+    """Line by line, each with its end, but for a last one that has none."""
     text = (piece.text or "") if piece is not None else ""
-    lines = text.splitlines()
-    has_end = not lines or len(text.splitlines(keepends=True)[-1]) > len(lines[-1])
-    return [f"{line}\n" for line in lines] if has_end else [*[f"{line}\n" for line in lines[:-1]], lines[-1]]
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _shown(line: str) -> list[str]:

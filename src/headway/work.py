@@ -22,6 +22,7 @@ from headway.engine import prompts
 from headway.engine.asking import Question, clock
 from headway.engine.judge import Judge
 from headway.engine.judged import Judged
+from headway.engine.keeping import is_ours_beside
 from headway.engine.result import Options, Reporter, RunResult
 from headway.engine.selecting import made_as
 from headway.engine.session import Session
@@ -472,7 +473,8 @@ class Work:
         found = {"artifact": artifact_id, "seq": earlier.seq, "paths": [o.path for o in earlier.outputs if o.path]}
         found["later"] = list(dict.fromkeys(stage for stages in later.values() for stage in stages))
         with self.project.folder(plan_id).writing() as writer:
-            outputs.sweep([o.path for o in earlier.outputs if o.path], {o.path: o for o in judge.recorded(artifact_id)})
+            own = [o.path for o in earlier.outputs if o.path]
+            outputs.sweep(own, lambda path, digest: is_ours_beside(judge, artifact_id, path, digest))
             kept = outputs.set_aside(o.path for o in earlier.outputs if o.path)
             unnamed = tuple(o for o in kept if not judge.is_replaceable(artifact_id, o.path, o.digest))
             edited = next((o.path for o in unnamed if o.path in later), "")

@@ -104,6 +104,30 @@ def test_a_folder_that_a_killed_run_had_taken_from_its_place_is_kept(killed: Pat
     assert "kept what stood at slow.txt" in headway("log", "--all").stdout
 
 
+def test_bytes_that_no_ledger_names_are_kept_though_a_blob_has_them(killed: Path, dead: str) -> None:
+    """It was put there before anything was recorded: the next to free space would take it away."""
+    Blobs(str(killed / ".headway/blobs")).put(b"mine")
+    left = killed / f"slow.txt.{dead}.0123abcd.tmp"
+    left.write_text("mine")
+    assert headway("gc").returncode == 0
+    assert left.read_text() == "mine"
+    quick(killed)
+    assert "What stood at slow.txt is kept" in headway("run").stdout
+
+
+def test_what_lies_behind_a_link_out_of_the_project_is_left_alone(killed: Path, dead: str, tmp_path: Path) -> None:
+    """It is not looked at, let alone taken away."""
+    outside = tmp_path.with_name(f"{tmp_path.name}-outside")
+    outside.mkdir()
+    left = outside / f"1.txt.{dead}.0123abcd.tmp"
+    left.write_text("theirs")
+    (killed / "out").symlink_to(outside)
+    shop = Outputs(str(killed), Blobs(str(killed / ".headway/blobs")), Observer(str(killed)))
+    taken: list[object] = []
+    shop.sweep(["out/1.txt"], lambda path, digest: False, taken.append)
+    assert (taken, left.read_text()) == ([], "theirs")
+
+
 def test_what_was_about_to_be_put_under_a_long_name_is_taken_away(tmp_path: Path, dead: str) -> None:
     """Such a name leaves no room to say more: it is told by its checksum."""
     name = "n" * 244
@@ -114,7 +138,7 @@ def test_what_was_about_to_be_put_under_a_long_name_is_taken_away(tmp_path: Path
     left.write_text("half")
     (tmp_path / "out" / name).write_text("whole")
     [recorded] = shop.capture([f"out/{name}"])
-    shop.sweep([recorded.path], {recorded.path: recorded})
+    shop.sweep([recorded.path], lambda path, digest: path == recorded.path)
     assert os.listdir(tmp_path / "out") == [name]
 
 

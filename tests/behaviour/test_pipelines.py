@@ -671,7 +671,7 @@ def test_units_that_vanish_are_removed_and_their_files_are_listed(book: Book) ->
     assert book.read("work/s3/prose.md")
     listed = book.do(*shlex.split(said[1])).out
     assert "work/s3/prose.md" in listed
-    assert "Would keep work/s3/pack.md: it was edited since it was made" in listed
+    assert "Would keep work/s3/pack.md: it is not as it was made" in listed
     done = book.do("gc", "--outputs", "--json")
     assert (done.code, done.json["edited"]) == (0, ["work/s3/pack.md"])
     assert not (book.root / "work/s3/prose.md").exists()

@@ -162,13 +162,13 @@ def test_a_part_of_a_template_in_the_place_of_another_is_told_for_what_it_is(boo
     assert book.go()["status"] == "completed"
 
 
-ONE_OWN = """\
+PROMPTED = """\
 id: own
-goal: One unit has a prompt of its own
+goal: Units may have a prompt of their own
 pipelines:
   p:
     units: [a, b, c]
-    overrides: {b: {draft: {phase: other.md}}}
+    overrides: OVERRIDES
     phases:
       draft:
         run: "cat {prompt} > {outputs.o}; test {unit} != c"
@@ -177,19 +177,25 @@ pipelines:
 """
 
 
-def test_what_decides_about_the_prompt_of_one_unit_is_the_same_whoever_is_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("overrides", "changed", "decides"),
+    [("{b: {draft: {phase: other.md}}}", "other.md", "b/draft"), ("{}", "all.md", "draft")],
+    ids=["of one unit", "of all"],
+)
+def test_what_decides_about_a_prompt_is_the_same_whoever_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: str, changed: str, decides: str
 ) -> None:
     """`why` looks at one artifact, but the command that it names is about all."""
     shop = Workshop(tmp_path)
-    shop.file.write_text(ONE_OWN)
+    shop.file.write_text(PROMPTED.replace("OVERRIDES", overrides))
     for name in ("all.md", "other.md"):
         (tmp_path / name).write_text("v1\n")
     assert shop.run(capsys, "run").code == 1
-    (tmp_path / "other.md").write_text("v2\n")
+    (tmp_path / changed).write_text("v2\n")
     [asked] = shop.run(capsys, "run", "--json").json["decisions"]
-    assert "--rerun-from b/draft" in asked["flags"]
-    assert shop.run(capsys, "why", "b/draft", "--json").json["decide"]["flags"] == asked["flags"]
+    assert f"--rerun-from {decides}" in asked["flags"]
+    told = shop.run(capsys, "why", "b/draft", "--json").json["decide"]
+    assert (told["flags"], told["artifacts"]) == (asked["flags"], ["b/draft"])
 
 
 def test_a_phase_of_a_loop_is_at_work_while_one_of_its_rounds_is(book: Book) -> None:
@@ -197,5 +203,7 @@ def test_a_phase_of_a_loop_is_at_work_while_one_of_its_rounds_is(book: Book) -> 
     book.stop_at("s1/repair~1")
     book.go()
     assert book.do("claim", "s1/repair~1", "--by", "me").code == 0
-    units = book.do("status", "--json").json["pipelines"]["scene"]["units"]
+    found = book.do("status", "--json").json
+    units = found["pipelines"]["scene"]["units"]
     assert (units["s1"]["repair"]["status"], units["s1"]["lint"]["status"]) == ("in_progress", "blocked")
+    assert found["artifacts"]["s1/repair"]["status"] == "in_progress"

@@ -199,7 +199,7 @@ def _check_loop(pipeline: Pipeline, phase: Phase, where: str) -> Iterator[Proble
         return
     names = [each.id for each in pipeline.phases]
     block = [name for name in names if name in phase.repeat]
-    ends = names.index(phase.id) if phase.id in names else 0
+    ends = names.index(phase.id)
     if list(phase.repeat) != names[ends - len(phase.repeat) + 1 : ends + 1]:
         begin = names.index(block[0]) if block else ends
         fitting = names[min(begin, ends) : ends + 1]

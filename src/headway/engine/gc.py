@@ -72,19 +72,29 @@ def tidy(store: PlanStore) -> None:
 
 def sweep(store: PlanStore, root: str, home: str) -> None:
     """Take away what killed processes left of files that they were about to put in place: in a project's own folder,
-    and beside what its plans make."""
-    paths: dict[str, None] = {}
-    recorded: dict[str, Output] = {}
-    for _, state, _ in _plans(store):
-        paths.update((path, None) for spec in state.artifacts.values() for path in (*spec.produces, *spec.modifies))
-        recorded.update((output.path, output) for done in state.completed.values() for output in done.outputs)
-    Outputs(root, store.blobs, Observer(root)).sweep(paths, recorded)
+    and beside what its plans make, where that stands."""
+    states = [state for _, state, _ in _plans(store)]
+    outputs = Outputs(root, store.blobs, Observer(root))
+
+    def stands(path: str, _: str) -> bool:
+        """Whether what was recorded does: then nothing was taken from there. Anything else is for the next run."""
+        recorded = (o for state in states for o in _outputs_of(state) if o.path == path)
+        return any(map(outputs.stands, recorded))
+
+    outputs.sweep(
+        {p for s in states for spec in s.artifacts.values() for p in (*spec.produces, *spec.modifies)}, stands
+    )
     for folder, _, names in os.walk(home):
         for name in names:
             left = re.fullmatch(_HALF, name)
             if left and not is_running(int(left[1])):
                 with suppress(OSError):
                     os.unlink(os.path.join(folder, name))
+
+
+def _outputs_of(state: State) -> Iterator[Output]:
+    for done in (*state.completed.values(), *state.made.values()):
+        yield from done.outputs
 
 
 def _needed(store: PlanStore, since: str) -> set[str]:

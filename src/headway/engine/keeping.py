@@ -74,27 +74,28 @@ class Keeper:
         unknown = {path: seen.digest for path, seen in found.items() if seen.digest not in known}
         for path in [path for path in unknown if found[path].kind == "tree"]:
             whole = recorded.get(path)
-            if whole is not None and whole.kind == "tree" and self._outputs.lacks(whole) == "files":
-                del unknown[path]  # nothing is there but what was recorded
+            if whole is not None and whole.kind == "tree" and self._outputs.is_part_of(whole):
+                del unknown[path]
         unnamed = [p for p, digest in unknown.items() if not self._judge.is_replaceable(artifact_id, p, digest)]
         kept = self._outputs.set_aside(unnamed)
         if kept:
-            seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)[0].seq
-            if told := [output.path for output in kept if output.path in replaced and output.size]:
-                self._preserved.append(Preserved(artifact_id, told, seq))
+            self._note(artifact_id, kept, replaced)
+
+    def _note(self, artifact_id: str, kept: tuple[Output, ...], told: Collection[str]) -> None:
+        """Record what was kept as blobs, before it goes."""
+        seq = self._record(cmd.PreserveEdit(id=artifact_id, outputs=kept), True)[0].seq
+        if paths := [output.path for output in kept if output.path in told and output.size]:
+            self._preserved.append(Preserved(artifact_id, paths, seq))
 
     def sweep(self, specs: Iterable[ArtifactSpec]) -> None:
         """Take away what killed processes left beside the outputs of these. Such a process may have taken an edit from
         its place, and not have come to give it back."""
-        owners = {path: spec.id for spec in specs for path in (*spec.modifies, *spec.produces)}
-
-        def keep(taken: Output) -> None:
-            seq = self._record(cmd.PreserveEdit(id=owners[taken.path], outputs=(taken,)), True)[0].seq
-            if taken.size:
-                self._preserved.append(Preserved(owners[taken.path], [taken.path], seq))
-
-        recorded = {output.path: output for a in owners.values() for output in self._judge.recorded(a)}
-        self._outputs.sweep(owners, recorded, keep)
+        owners = {path: spec.id for spec in specs for path in (*spec.produces, *spec.modifies)}
+        self._outputs.sweep(
+            owners,
+            lambda path, digest: is_ours_beside(self._judge, owners[path], path, digest),
+            lambda taken: self._note(owners[taken.path], (taken,), owners),
+        )
 
     def make_room(self, paths: Iterable[str]) -> None:
         """Where folders belong now, files that some artifact once left give way; anybody else's stay."""
@@ -274,3 +275,16 @@ class Keeper:
             self._outputs.remove(path)
         if kept:
             self._judge.aside[artifact_id] = SetAside("output_missing", kept[0], now=artifact_id)
+
+
+def is_ours_beside(judge: Judge, artifact_id: str, path: str, digest: str) -> bool:
+    """Whether what a killed process left beside a path is no edit: what is recorded stands there, so nothing was taken
+    from it; or a ledger names these bytes."""
+    stages = judge.stages
+    if path in judge.shared.chains:
+        newest = stages.newest(path)
+        standing = stages.output_of(newest, path) if newest is not None else None
+    else:
+        standing = next((output for output in judge.recorded(artifact_id) if output.path == path), None)
+    stands = standing is not None and judge.outputs.stands(standing)
+    return stands or judge.is_replaceable(artifact_id, path, digest)

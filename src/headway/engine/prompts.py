@@ -108,12 +108,12 @@ def asked_about(judge: Judge, selected: Collection[str], options: Options) -> li
 
 
 def decision(judge: Judge, selected: set[str], options: Options) -> Decision | None:
-    """The same for whoever only looks: what a run of these would be refused for, and what decides it. A command that
-    names no targets is about the whole plan, however little was looked at."""
-    questions = asked_about(judge, selected, options)
-    asked = dict.fromkeys(a for question in questions for a in question.artifacts)
+    """The same for whoever only looks at these: what a run would be refused for, and what decides it. A command that
+    names no targets is about the whole plan, however little of it was looked at."""
     meant = selected if options.partial else set(judge.state.artifacts)
-    return Decision("prompt_changed", list(asked), answers(judge.state, questions, options, meant)) if asked else None
+    questions = [q for q in asked_about(judge, meant, options) if not selected.isdisjoint(q.artifacts)]
+    asked = [*dict.fromkeys(a for question in questions for a in question.artifacts if a in selected)]
+    return Decision("prompt_changed", asked, answers(judge.state, questions, options, meant)) if asked else None
 
 
 def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> Question:

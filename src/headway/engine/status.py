@@ -37,7 +37,7 @@ def status_document(judged: Judged, gone: Gone = nobody_gone) -> dict[str, Any]:
     """`status --json`."""
     state = judged.execution.state
     done, total = progress(state)
-    status = statuses(state)
+    status = _statuses(state)
     waits = bool(state.made) or is_open(state)
     blockers = _blockers(judged) if state.failed else {}
     status |= {a: "blocked" for a in blockers if status[a] == "pending"}  # by way of a state, or of their order
@@ -99,6 +99,15 @@ def _paused(state: State) -> dict[str, Any] | None:
     }
 
 
+def _statuses(state: State) -> dict[str, str]:
+    """How each artifact stands; what stands for the last round of a loop is at work while that round is."""
+    found: dict[str, str] = {**statuses(state)}
+    for artifact_id, spec in state.artifacts.items():
+        if spec.gathers == "last" and "in_progress" in map(found.get, spec.requires):
+            found[artifact_id] = "in_progress"
+    return found
+
+
 def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> dict[str, Any]:
     """A pipeline as units × phases; of a loop, what stands for its last round."""
     state = judged.execution.state
@@ -111,7 +120,7 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
         "units": {
             unit: {
                 phase: {
-                    "status": _status(judged, f"{unit}/{phase}", status),
+                    "status": status[f"{unit}/{phase}"],
                     "freshness": "fresh" if _is_fresh(judged, f"{unit}/{phase}") else "stale",
                 }
                 for phase in phases
@@ -120,13 +129,6 @@ def _pipeline(judged: Judged, pipeline: Pipeline, status: Mapping[str, str]) -> 
             for unit in (known.units if known is not None else ())
         },
     }
-
-
-def _status(judged: Judged, artifact_id: str, status: Mapping[str, str]) -> str:
-    """How it stands; what stands for the last round of a loop is at work while that round is."""
-    spec = judged.execution.state.artifacts[artifact_id]
-    at_work = spec.gathers == "last" and "in_progress" in map(status.get, spec.requires)
-    return "in_progress" if at_work else status[artifact_id]
 
 
 def _is_fresh(judged: Judged, artifact_id: str) -> bool:
@@ -280,7 +282,7 @@ def why_document(judged: Judged, artifact_id: str, gone: Gone = nobody_gone) -> 
     roots, cascade = root_causes(judged.reasons, judged.judge.graph, artifact_id)
     failure, done = state.failed.get(artifact_id), state.completed.get(artifact_id)
     before = _in_its_way(judged, artifact_id)
-    status, blocked_by = statuses(state)[artifact_id], _blocked_by(judged, before)
+    status, blocked_by = _statuses(state)[artifact_id], _blocked_by(judged, before)
     decide = prompts.decision(judged.judge, set(judged.judge.graph.below([artifact_id])), Options())
     if decide is None and reason.code == "pre_state_changed":
         decide = _ways_from_state(artifact_id)

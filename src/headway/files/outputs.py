@@ -184,6 +184,14 @@ class Outputs:
         is_ours = all(recorded.get(name) == digest or _was_to_be(name) in recorded for name, digest in found.items())
         return "files" if is_ours else ""
 
+    def is_part_of(self, output: Output) -> bool:
+        """Whether nothing is in a folder but what was recorded to be there, and as it was."""
+        try:
+            recorded = {(name, kind, digest) for kind, digest, name in members(self.blobs.get(output.digest))}
+        except BlobDamaged:
+            return False
+        return all((name, seen.kind, seen.digest) in recorded for name, seen in self.observer.tree(output.path[:-1]))
+
     def is_torn(self, output: Output) -> bool:
         """Whether what stands at its path is what a power cut leaves of it: less of it, or zeros instead."""
         try:
@@ -213,7 +221,7 @@ class Outputs:
         return length <= len(whole) and whole.startswith(rest)
 
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
-        """Write a file: over an existing one by a rename, so that nobody sees half of it."""
+        """Write a file: over an existing one in one step, so that nobody sees half of it."""
         self.refuse_late()
         self.look_at_parents(path)
         self._place(path, data)
@@ -313,9 +321,9 @@ class Outputs:
             return self._replace(path, data, left)
 
     def _replace(self, path: str, data: bytes, left: str | None) -> Placed:
-        """Put a file in the place of whatever stands there, by a rename; nothing of it is lost.
+        """Put a file in the place of whatever stands there, in one step; nothing of it is lost.
 
-        What somebody puts there between the look and the rename is looked at, too.
+        What somebody puts there after the look is looked at, too.
         """
         stood, patience, is_cleared = None, LOOKS, False
         while True:
@@ -447,23 +455,27 @@ class Outputs:
             os.makedirs(self._full(path), exist_ok=True)
 
     def sweep(
-        self, paths: Iterable[str], recorded: Mapping[str, Output], keep: Callable[[Output], None] | None = None
+        self, paths: Iterable[str], is_ours: Callable[[str, str], bool], keep: Callable[[Output], None] | None = None
     ) -> None:
         """Take away what killed processes left beside these paths: files that they were about to put there, or that
         they had taken from there.
 
-        If what was `recorded` stands at a path, nothing was taken from there, and if its bytes are in a blob, they can
-        be had again. Anything else may be somebody's: it is given to `keep` before it goes, or stays for who can.
+        Of what is not ours, by its path and its digest, somebody may have written it: it is given to `keep` before it
+        goes, or stays for who can keep it.
         """
         for path, left in self._left_beside(paths):
-            with suppress(OSError, UsageError):  # it cannot be looked at, or taken away: so it stays
-                known = recorded.get(path)
-                if (known is None or not self.stands(known)) and not self.blobs.has(self.observer.look(left).digest):
-                    if keep is None:
-                        continue
+            try:
+                self._refuse_outside(left)
+                ours, taken = is_ours(path, self.observer.look(left).digest), None
+                if not ours and keep is None:
+                    continue
+                if not ours:
                     taken = self._capture(left, None)
-                    if taken is not None:
-                        keep(msgspec.structs.replace(taken, path=path))
+            except (OSError, UsageError):  # it cannot be looked at: so it stays
+                continue
+            if keep is not None and taken is not None:
+                keep(msgspec.structs.replace(taken, path=path))
+            with suppress(OSError):
                 self.remove(left)
 
     def _left_beside(self, paths: Iterable[str]) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ def run(args: Any, screen: Screen) -> int:
         for path in left:
             screen.say(f"{'Would delete' if args.dry_run else 'Deleted'} {path}")
         for path in edited:
-            screen.say(f"{'Would keep' if args.dry_run else 'Kept'} {path}: it was edited since it was made")
+            screen.say(f"{'Would keep' if args.dry_run else 'Kept'} {path}: it is not as it was made")
     freed = work.free_space(keep_days=args.keep_days, dry_run=args.dry_run)
     document = {"kept": freed.kept, "freed": freed.freed, "bytes": freed.bytes, "dry_run": args.dry_run}
     screen.answer({**document, "outputs": left, "edited": edited})
