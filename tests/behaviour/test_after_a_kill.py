@@ -106,7 +106,9 @@ def test_a_folder_that_a_killed_run_had_taken_from_its_place_is_kept(killed: Pat
 
 def test_bytes_that_no_ledger_names_are_kept_though_a_blob_has_them(killed: Path, dead: str) -> None:
     """It was put there before anything was recorded: the next to free space would take it away."""
-    Blobs(str(killed / ".headway/blobs")).put(b"mine")
+    blobs = Blobs(str(killed / ".headway/blobs"))
+    with blobs.used():
+        blobs.put(b"mine")
     left = killed / f"slow.txt.{dead}.0123abcd.tmp"
     left.write_text("mine")
     assert headway("gc").returncode == 0

@@ -359,6 +359,24 @@ def test_what_was_accepted_is_asked_about_though_a_recipe_has_copied_it(made: Be
     assert (made.out("b"), made.out("c")) == ("mine", "mine")
 
 
+def test_damage_to_another_plan_is_no_trouble_when_it_is_asked_who_made_what_was_accepted(bench: Bench) -> None:
+    """What that plan says is not to be had; nothing else is lost with it."""
+    for name in ("one", "two"):
+        bench.plan("a -> c", id=name, a={"contract": name})
+    bench.makes("a", lambda ctx: ctx.contract)
+    bench.makes("c", "mine")
+    bench.run(plan="one")
+    bench.run(plan="two")
+    bench.edit("a", "mine")
+    bench.accept("a", plan="one")
+    bench.run(plan="one", rerun=("a",), on_edit="discard")
+    bench.edit("a", "mine")
+    ledger = bench.root / ".headway/plans/two/ledger.jsonl"
+    ledger.unlink()
+    ledger.mkdir()
+    assert bench.run(plan="one").did == {"held a"}
+
+
 def test_what_another_plan_accepted_is_that_plans_output(bench: Bench) -> None:
     """It puts it back, as it does with what it made."""
     for name in ("one", "two"):

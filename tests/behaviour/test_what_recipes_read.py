@@ -14,9 +14,12 @@ import pytest
 
 from headway import Context, Plan
 from headway.core.commands import ChangePlan, CompleteArtifact, StartArtifacts
+from headway.core.graph import ArtifactGraph
 from headway.core.paths import beginning_as
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Fingerprint, Output
+from headway.engine.order import warnings_of_order
+from headway.engine.shared import Shared
 from headway.files.observe import Observer
 from headway.surfaces.cli.main import main
 from tests.bench import Bench
@@ -163,6 +166,22 @@ def test_a_folder_is_written_the_same_as_output_and_as_input() -> None:
     gate = {"name": "six", "kind": "check", "run": reads}
     plan.add("all", requires="parts", run='cat {inputs.parts}p-* "{inputs.parts}p-aa"', verify=reads, gates=[gate])
     assert plan.run()["all"].text().split() == [*"123456", *"12"]
+
+
+def test_of_very_many_readers_and_files_only_a_few_are_looked_into() -> None:
+    """The rest is a number; what is told of each is as it would be among few."""
+    few, many = ([*_warnings(readers, 300)] for readers in (6, 1000))
+    assert few == many
+    assert len(many) == 6
+
+
+def _warnings(readers: int, files: int) -> list[str]:
+    made = [ArtifactSpec(id=f"g{n}", make="m:f", produces=(f"gen/{n}.json",)) for n in range(files)]
+    reading = [
+        ArtifactSpec(id=f"r{n}", make="m:f", sources=("gen/*.json",), produces=(f"{n}",)) for n in range(readers)
+    ]
+    graph = ArtifactGraph([*made, *reading])
+    return warnings_of_order(graph, list(graph), Shared(graph), {})
 
 
 def test_whoever_reads_what_the_plan_makes_without_waiting_for_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ says both. Knows the plan and its words; never files.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -19,6 +18,9 @@ from headway.engine.sources import words_of
 
 WALKED = 200_000
 """So many steps are gone to find out who waits by way of others."""
+
+READINGS = 2_000_000
+"""So many times somebody reads something: then whoever reads it has been told of often enough."""
 
 SEARCHED = 10_000
 """So many paths are held against patterns."""
@@ -52,12 +54,13 @@ def warnings_of_order(
             readers.setdefault(source.rstrip("/"), []).append(spec.id)
     speaking = [spec for spec in reading if spec.run or spec.verify]
     makers: dict[str, Stages] = {path: (a,) for a in making for path in artifacts[a].produces if path not in chains}
-    read = _apart(graph, ((reader, path, makers[path]) for reader, path in _readings(readers, makers)), shared)
+    readings = ((reader, path, makers[path]) for reader, path in islice(_readings(readers, makers), READINGS))
+    read = _apart(graph, readings, shared, whole=True)
     if speaking and chains:
         specs = [artifacts[a] for a in making]
         makers |= {path: chains[path] for s in specs for path in (*s.produces, *s.modifies) if path in chains}
     namings = _namings(speaking, makers, variables) if speaking and makers else ()
-    named = _apart(graph, namings, shared, most=TOLD + 1)
+    named = _apart(graph, namings, shared)
     return [*_texts(graph, read, named)]
 
 
@@ -132,9 +135,11 @@ def _finder(makers: Mapping[str, Stages]) -> Callable[[str], tuple[str, Stages]]
 
 
 def _apart(
-    graph: ArtifactGraph, readings: Iterable[Reading], shared: Shared, most: int = sys.maxsize
+    graph: ArtifactGraph, readings: Iterable[Reading], shared: Shared, *, whole: bool = False
 ) -> dict[str, dict[str, str]]:
-    """By reader, what it reads without waiting for it, each path with who makes it; of so many readers at most."""
+    """By reader, what it reads without waiting for it, each path with who makes it; of as many readers as are told.
+    `whole`: of each of them all, for which the rest is gone through, too.
+    """
     artifacts, found = graph.artifacts, dict[str, dict[str, str]]()
     direct: dict[str, set[str]] = {}
     below: dict[str, set[str]] = {}
@@ -145,7 +150,10 @@ def _apart(
         if not direct[reader].isdisjoint(stages):
             continue
         if reader not in below:
-            if walked > WALKED or len(found) == most:
+            is_full = len(found) > TOLD
+            if is_full and whole:
+                continue
+            if is_full or walked > WALKED:
                 break
             below[reader] = graph.closure([reader], lambda a: (*artifacts[a].after, *shared.after(a)))
             walked += len(below[reader])

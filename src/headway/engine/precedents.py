@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from heapq import merge
 from itertools import chain
 from typing import NamedTuple
@@ -186,8 +187,11 @@ class Precedents:
         if not self._is_named(digest):
             return True
         if self._places is None:  # few are asked about: accepted, made somewhere, and not what should stand there
-            ledgers = [self._store.folder(one).history(1, about=COMING) for one in self._store.ids()]
-            self._places = {place for records in ledgers for record in records for place in _places(record)}
+            self._places = set()
+            for one in self._store.ids():
+                with suppress(HeadwayError):  # what a damaged ledger says is nobody else's trouble
+                    records = self._store.folder(one).history(1, about=COMING)
+                    self._places.update(place for record in records for place in _places(record))
         return (path, digest) not in self._places
 
     def _is_named(self, word: str, plan: str = "") -> bool:

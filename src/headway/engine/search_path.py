@@ -10,7 +10,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -20,6 +20,9 @@ MOST_PATHS = 100
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 GROWS = frozenset({"add", "append", "extend", "insert", "update"})
+
+_BEFORE = r"^(?:%s|\{\w*\})?/+"
+"""What stands in a text before a path that is put behind something else."""
 
 Nodes = Mapping[str, Sequence[ast.AST]]
 """By the names that they say something about."""
@@ -155,7 +158,7 @@ def _installed_folders() -> set[str]:
 
 def may_add(source: bytes) -> bool:
     """Whether a file can add folders at all, as most cannot: asked before its tree is walked through."""
-    return re.search(rb"\bsys[\s\\]*\.[\s\\]*path\b|addsitedir", source) is not None
+    return re.search(rb"\bsys[\s\\]*(?:\.[\s\\]*path|as|import)\b|addsitedir", source) is not None
 
 
 def added_in(body: Sequence[ast.stmt], start: Sequence[ast.stmt]) -> dict[str, Added]:
@@ -163,7 +166,8 @@ def added_in(body: Sequence[ast.stmt], start: Sequence[ast.stmt]) -> dict[str, A
 
     `start` is what is executed only where the file is started, and no part of `body`: nothing counts that it adds.
     """
-    adding = [node for node in body if any(map(_added, ast.walk(node)))]
+    search_path = _search_path_in([*body, *start])
+    adding = [node for node in body if any(_added(inner, search_path) for inner in ast.walk(node))]
     if not adding:
         return {}
     defined = {node.name: [node] for node in body if isinstance(node, DEFINITIONS)}
@@ -175,16 +179,27 @@ def added_in(body: Sequence[ast.stmt], start: Sequence[ast.stmt]) -> dict[str, A
         name = getattr(node, "name", "")
         found.setdefault(name if name in started else "", []).append(node)
     values = _values(_at_once(body))
-    return {name: _added_by(nodes, values, defined) for name, nodes in found.items()}
+    return {name: _added_by(nodes, values, defined, search_path) for name, nodes in found.items()}
 
 
-def _added_by(nodes: Iterable[ast.stmt], values: Nodes, defined: Nodes) -> Added:
+def _search_path_in(body: Iterable[ast.stmt]) -> set[str]:
+    """What a module calls `sys.path`."""
+    found = {"sys.path"}
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(node, ast.Import):
+            found |= {f"{name.asname}.path" for name in node.names if name.name == "sys" and name.asname}
+        elif isinstance(node, ast.ImportFrom) and node.module == "sys":
+            found |= {name.asname or name.name for name in node.names if name.name == "path"}
+    return found
+
+
+def _added_by(nodes: Iterable[ast.stmt], values: Nodes, defined: Nodes, search_path: Container[str]) -> Added:
     """By these statements: what is written where they add it, and in plain assignments that are named there."""
     paths, around = dict[str, None](), False
     for node in nodes:
         own = _values(ast.walk(node))
         known = {**values, **own} if isinstance(node, DEFINITIONS) else {**own, **values}
-        given = [value for inner in ast.walk(node) for value in _added(inner)]
+        given = [value for inner in ast.walk(node) for value in _added(inner, search_path)]
         around = around or "__file__" in _names(_followed(given, {**defined, **known}))
         for path in (path for value in _followed(given, known) for path in _paths_in(value)):
             if len(paths) == MOST_PATHS:
@@ -241,29 +256,36 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
         yield from ((grown.value.id, more) for more in node.args if isinstance(grown.value, ast.Name))
 
 
-def _added(node: ast.AST) -> list[ast.expr]:
+def _added(node: ast.AST, search_path: Container[str]) -> list[ast.expr]:
     """`sys.path.insert(0, "lib")`, `sys.path += ["lib"]`, `sys.path[:0] = ["lib"]`, `site.addsitedir("lib")`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        adds = node.func.attr in ("insert", "append", "extend") and _is_search_path(node.func.value)
+        adds = node.func.attr in ("insert", "append", "extend") and _called(node.func.value) in search_path
         adds = adds or node.func.attr == "addsitedir"
         return [*node.args, *(keyword.value for keyword in node.keywords)] if adds else []
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if any(_is_search_path(t.value if isinstance(t, ast.Subscript) else t) for t in targets):
+        if any(_called(t.value if isinstance(t, ast.Subscript) else t) in search_path for t in targets):
             return [node.value]
     return []
 
 
-def _is_search_path(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys"
+def _called(node: ast.AST) -> str:
+    """A name, or a name in another one; "" of anything else."""
+    if isinstance(node, ast.Attribute):
+        return f"{getattr(node.value, 'id', '')}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _paths_in(node: ast.AST) -> Iterator[str]:
-    """The paths that code may put together of what is written in it: `os.path.join(here, "lib", "more")`."""
+    """The paths that code may put together of what is written in it: `os.path.join(here, "lib", "more")`, or behind
+    something else, as in `here + "/lib"` and `f"{here}/lib"`.
+    """
     for inner in ast.walk(node):
         if isinstance(inner, (ast.Call, ast.BinOp, ast.Constant)):
             texts = [n for n in ast.walk(inner) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
             texts.sort(key=lambda n: (n.lineno, n.col_offset))
-            path = os.path.join("", *(str(n.value) for n in texts))
-            if 0 < len(path) < LONGEST_PATH and path.isprintable():
-                yield path
+            written = [str(n.value) for n in texts]
+            behind = [re.sub(_BEFORE, "", text) for text in written]
+            for path in dict.fromkeys((os.path.join("", *written), os.path.join("", *behind))):
+                if 0 < len(path) < LONGEST_PATH and path.isprintable():
+                    yield path

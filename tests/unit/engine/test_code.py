@@ -238,6 +238,26 @@ USED: dict[str, tuple[dict[str, str], str]] = {
         },
         "lib/h.py",
     ),
+    **{
+        f"a module in a folder that is added {how}": (
+            {
+                "p.py": f"import os, sys\nHERE = os.path.dirname(__file__)\n{adds}\n"
+                "import h\ndef f():\n    return h.K\n",
+                "lib/h.py": "K = 'old'\n",
+            },
+            "lib/h.py",
+        )
+        for how, adds in {
+            "behind another": "sys.path.insert(0, HERE + '/lib')",
+            "in a text": "sys.path.insert(0, f'{HERE}/lib')",
+            "by percent": "sys.path.insert(0, '%s/lib' % HERE)",
+            "by format": "sys.path.insert(0, '{}/lib'.format(HERE))",
+            "behind the current one": "sys.path.append(os.getcwd() + '/lib')",
+            "to path": "from sys import path\npath.insert(0, 'lib')",
+            "to path under another name": "from sys import path as places\nplaces += ['lib']",
+            "to sys under another name": "import sys as s\ns.path.insert(0, 'lib')",
+        }.items()
+    },
 }
 
 
