@@ -72,6 +72,7 @@ class Cache:
         self.path = path
         self._db: sqlite3.Connection | None = None
         self._broken = False
+        self._unreadable = False
         self._was_held = False
 
     def stats(self, paths: Iterable[str] | None = None) -> dict[str, Entry]:
@@ -184,7 +185,8 @@ class Cache:
             self._db = None
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._db is not None or self._broken or not (create or os.path.exists(self.path)):
+        tried = self._broken if create else self._broken or self._unreadable
+        if self._db is not None or tried or not (create or os.path.exists(self.path)):
             return self._db
         try:
             self._db = self._connect(create=create)
@@ -194,7 +196,10 @@ class Cache:
                     os.replace(self.path, f"{self.path}.bad")
                 with suppress(*UNUSABLE):
                     self._db = self._connect(create=True)
-        self._broken = self._db is None
+        if create:
+            self._broken = self._db is None
+        else:
+            self._unreadable = self._db is None  # whoever writes to it makes it anew
         return self._db
 
     def _connect(self, *, create: bool) -> sqlite3.Connection | None:
@@ -223,15 +228,15 @@ class Cache:
     def _writing(self) -> Iterator[sqlite3.Connection | None]:
         """All that is written within, or nothing of it; None where nothing can be."""
         db = self._open(create=True)
+        has_begun = db is not None and self._begin(db)
         try:
-            has_begun = db is not None and self._begin(db)
             yield db if has_begun else None
             if db is not None and has_begun:
                 db.execute("COMMIT")
         except UNUSABLE:
             pass
         finally:
-            if db is not None and db.in_transaction:
+            if db is not None and has_begun and db.in_transaction:
                 with suppress(*UNUSABLE):
                     db.execute("ROLLBACK")
 

@@ -230,3 +230,15 @@ def test_who_was_refused_to_write_still_waits_for_what_it_reads(cache: Cache, tm
     assert "3.txt" in cache.stats(["3.txt"])
     over.join()
     holder.close()
+
+
+def test_a_cache_of_another_version_is_made_anew_by_whoever_writes_to_it(tmp_path: Path) -> None:
+    """Also where the same object has looked into it before."""
+    path = str(tmp_path / "cache.sqlite")
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version=4")
+    db.close()
+    cache = Cache(path)
+    assert cache.indexed() == {}
+    cache.index("p", None, (5, "h"), [("abcd1234", 3)], ["ff" * 32])
+    assert (cache.indexed(), cache.is_named("ff" * 32)) == ({"p": (5, "h")}, True)
