@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count, islice, repeat
 from typing import Any, get_args
 
@@ -86,18 +86,29 @@ def know(events: Iterable[type[Event]]) -> None:
 
 def chain(events: Sequence[Event], after: Position, ts: str, by: str) -> tuple[list[Record], bytes]:
     """Events as the records behind the one at a place, and their lines, each with its line feed, as one text."""
+    seq, prev = after
+    if len(events) == 1:
+        (event,) = events
+        line, found = _line(seq + 1, _head_of(event, ts, by), _data(event), prev)
+        return [Record(seq + 1, ts, by, event, prev, found)], line
     if len({*map(type, events)}) == 1 and not isinstance(events[0], Unknown):
-        parts = zip(repeat(_head(events[0], ts, by)), [*map(_encode, events)], strict=False)
+        parts = zip(repeat(_head_of(events[0], ts, by)), [*map(_encode, events)], strict=False)
     else:
-        parts = zip([_head(event, ts, by) for event in events], map(_data, events), strict=True)
-    lines, links, (seq, prev) = list[bytes](), [after.hash], after
+        parts = zip([_head_of(event, ts, by) for event in events], map(_data, events), strict=True)
+    lines, links = list[bytes](), [prev]
     for number, (head, data) in enumerate(parts, seq + 1):
-        body = b'%s%d%s%s,"prev":"%s"' % (_VERSION, number, head, data, prev.encode())
-        prev = _sha256(body).hexdigest()[:HASH_LENGTH]
-        lines.append(b'%s,"hash":"%s"}\n' % (body, prev.encode()))
+        line, prev = _line(number, head, data, prev)
+        lines.append(line)
         links.append(prev)
     numbered = zip(count(seq + 1), events, links, links[1:], strict=False)
     return [Record(number, ts, by, event, prev, hash_) for number, event, prev, hash_ in numbered], b"".join(lines)
+
+
+def _line(number: int, head: bytes, data: bytes, prev: str) -> tuple[bytes, str]:
+    """A line, and its hash."""
+    body = b'%s%d%s%s,"prev":"%s"' % (_VERSION, number, head, data, prev.encode())
+    found = _sha256(body).hexdigest()[:HASH_LENGTH]
+    return b'%s,"hash":"%s"}\n' % (body, found.encode()), found
 
 
 def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, str]:
@@ -109,7 +120,7 @@ def encode(event: Event, seq: int, ts: str, by: str, prev: str) -> tuple[bytes, 
 def chain_snapshot(event: Snapshot, after: Position, ts: str, by: str) -> tuple[list[Record], list[bytes | memoryview]]:
     """The same for a snapshot, with its line in pieces: the state is the largest thing there is, and is not copied."""
     seq, prev = after.seq + 1, after.hash
-    head = b"%s%d%s%s" % (_VERSION, seq, _head(event, ts, by), _STATE)
+    head = b"%s%d%s%s" % (_VERSION, seq, _head_of(event, ts, by), _STATE)
     rest = b',"digest":%s},"prev":"%s"' % (_encode(event.digest), prev.encode())
     state, running = memoryview(event.state), Running()
     for piece in (head, state, rest):
@@ -122,11 +133,15 @@ def _data(event: Event) -> bytes:
     return bytes(event.data) if isinstance(event, Unknown) else _encode(event)
 
 
-def _head(event: Event, ts: str, by: str) -> bytes:
+def _head_of(event: Event, ts: str, by: str) -> bytes:
+    return _head(event.name if isinstance(event, Unknown) else event.type, event.opt, ts, by)
+
+
+@lru_cache(maxsize=8)
+def _head(name: str, opt: bool, ts: str, by: str) -> bytes:
     """A line from behind its number up to its data: the same for what is recorded together."""
-    name = event.name if isinstance(event, Unknown) else event.type
     author = f'"{by}"' if by.isidentifier() and by.isascii() else _encode(by).decode()
-    return f',"ts":"{ts}","type":"{name}","by":{author},{_OPTIONAL if event.opt else ""}"data":'.encode()
+    return f',"ts":"{ts}","type":"{name}","by":{author},{_OPTIONAL if opt else ""}"data":'.encode()
 
 
 def seal(line: bytes) -> str | None:

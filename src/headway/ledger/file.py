@@ -258,15 +258,18 @@ class FileLedger:
             raise BugError("events outside of a batch")
         staged, records = self._staged, list[Record]()
         offset, end = self._ahead if staged else self._end
-        for some in [[event] for event in events] if Snapshot in map(type, events) else [events] if events else ():
-            if isinstance(some[0], Snapshot):
+        is_plain = Snapshot not in map(type, events)
+        for some in ([events] if events else ()) if is_plain else [[event] for event in events]:
+            if not is_plain and isinstance(some[0], Snapshot):
                 found, pieces = codec.chain_snapshot(some[0], end, ts, by)
                 self._snapshot_ahead = Mark(offset, found[0].position)
+                staged += pieces
+                offset += sum(map(len, pieces))
             else:
                 found, lines = codec.chain(some, end, ts, by)
-                pieces = [lines]
-            offset, end = offset + sum(map(len, pieces)), found[-1].position
-            staged += pieces
+                staged.append(lines)
+                offset += len(lines)
+            end = found[-1].position
             records += found
         self._ahead = Mark(offset, end)
         return records

@@ -62,7 +62,7 @@ def apply(state: State | None, record: ev.Record) -> State:
 
 def apply_all(state: State | None, records: Sequence[ev.Record]) -> State | None:
     """As `apply` of one after the other: what ended together, and there is nothing else to it, in one go."""
-    if state is None or not work.completed_all(state, records):
+    if state is None or len(records) == 1 or not work.completed_all(state, records):
         for record in records:
             state = apply(state, record)
     return state

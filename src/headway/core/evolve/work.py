@@ -148,8 +148,8 @@ def _settle(state: State, spec: ArtifactSpec, completion: Completion) -> None:
     if spec.milestone and not is_done(state, artifact_id):
         shut(state, spec.milestone)
     state.claims.pop(artifact_id, None)
-    for aspect in _told_until_complete(state):
-        if aspect:
+    if any(told := _told_until_complete(state)):
+        for aspect in told:
             aspect.pop(artifact_id, None)
     state.completed[artifact_id] = completion
     finish(state)
