@@ -157,7 +157,7 @@ def _named_by_event(record: ev.Record, since: str, blobs: Blobs) -> Iterator[str
 
 
 class LeftFile(NamedTuple):
-    """A file that a plan made and that no plan makes or reads any more; whether somebody has edited it since."""
+    """A file that a plan made and that no plan makes or reads any more; `edited`: it is not as it was made last."""
 
     path: str
     plan: str

@@ -484,7 +484,7 @@ class Outputs:
         found: list[tuple[str, str]] = []
         for folder in {os.path.dirname(path) for path in wanted}:
             with suppress(OSError):
-                for name in os.listdir(self._full(folder) or "."):
+                for name in os.listdir(self._full(folder)):
                     stem = os.path.join(folder, was) if (was := _was_to_be(name)) else ""
                     if stem in wanted:
                         found.append((wanted[stem], os.path.join(folder, name)))
