@@ -14,13 +14,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headway.core.commands import ChangePlan, CompleteArtifact, StartArtifacts
+from headway.core.commands import ChangePlan, CompleteArtifact, CreatePlan, StartArtifacts
 from headway.core.events import Record
 from headway.core.evolve import fold
-from headway.core.plan import ArtifactSpec
+from headway.core.plan import ArtifactSpec, PlanSpec
 from headway.errors import HeadwayError, Rejected, TryLater
 from headway.ledger import repair
 from headway.ledger.file import FileLedger
@@ -167,6 +168,41 @@ def test_sixty_four_at_once_in_an_event_loop_share_a_few_syncs(tmp_path: Path) -
     assert len(synced) <= 3
     assert sorted(map(int, goals(tmp_path)[3:])) == list(range(64))
     assert_one_chain(tmp_path)
+
+
+def test_of_many_completions_awaited_at_once_each_is_told_what_came_of_it_alone(tmp_path: Path) -> None:
+    """They share a write; one that was lost, and one by somebody else, change nothing about that."""
+    specs = tuple(ArtifactSpec(id=f"a{number}") for number in range(64))
+    w = writer(tmp_path)
+    w.execute(CreatePlan(plan_id="p", project_id="q", plan=PlanSpec(goal="g", artifacts=specs)), by="test")
+    token = w.execute(StartArtifacts(ids=tuple(spec.id for spec in specs)), by="test")[0].seq
+
+    async def all_of_them(lost: str, other: str, ids: list[str]) -> list[Any]:
+        tokens = {lost: 999}
+        asked = [(CompleteArtifact(id=a, token=tokens.get(a, token)), "other" if a == other else "test") for a in ids]
+        answers = [w.aexecute(command, by=by) for command, by in asked]
+        return await asyncio.gather(*answers, return_exceptions=True)
+
+    names = [spec.id for spec in specs]
+    for ids, lost, other in ((names[:20], "", ""), (names[20:40], "a30", ""), (names[40:], "", "a50")):
+        before = w.state.updated_at if w.state else ""
+        answers = asyncio.run(all_of_them(lost, other, ids))
+        for artifact_id, answer in zip(ids, answers, strict=True):
+            if artifact_id == lost:
+                assert isinstance(answer, Rejected)
+            else:
+                (record,) = answer
+                assert (record.event.id, record.by) == (artifact_id, "other" if artifact_id == other else "test")
+        assert w.state is not None
+        assert w.state.updated_at >= before
+    assert w.state is not None
+    assert w.state.completed.keys() == set(names) - {"a30"}
+    assert w.state.claims.keys() == {"a30"}
+    w.close()
+    assert_one_chain(tmp_path)
+    found = writer(tmp_path)
+    assert found.catch_up() == w.state
+    found.close()
 
 
 def test_an_event_loop_goes_on_while_somebody_else_holds_the_lock() -> None:

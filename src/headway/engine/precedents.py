@@ -244,6 +244,10 @@ class Precedents:
             if self._ends.get(plan) != records[0].prev:  # nobody has asked yet, or others came first: the ledger knows
                 self.look_again()
                 return
+            if len(records) == 1 and records[0].event.type not in TELLING:  # as most that are recorded alone
+                self._heard.setdefault(plan, _Gained()).last = records[0]
+                self._ends[plan] = records[0].hash
+                return
             resets = [number for number, record in enumerate(records) if isinstance(record.event, ev.PlanReset)]
             if resets:  # what was withdrawn, the ledger tells
                 self.look_again()

@@ -232,8 +232,7 @@ class FileLedger:
         """Take the lock and learn what others appended; mend what a dead writer left."""
         self._refuse_if_stopped()
         try:
-            make_folders(self._disk, self.folder)
-            taken = self._lock.acquire(wait=patience)
+            taken = self._take_lock(patience)
         except OSError as error:
             raise self._refused(error) from error
         if not taken:
@@ -251,6 +250,13 @@ class FileLedger:
             if isinstance(error, OSError):
                 raise self._refused(error) from error
             raise
+
+    def _take_lock(self, patience: float) -> bool:
+        if self._fd >= 0:
+            with suppress(FileNotFoundError):  # somebody took the folder away under an open file
+                return self._lock.acquire(wait=patience)
+        make_folders(self._disk, self.folder)
+        return self._lock.acquire(wait=patience)
 
     def stage(self, events: Sequence[Event], *, by: str, ts: str) -> list[Record]:
         """Chain events to the end, in memory."""
@@ -308,7 +314,7 @@ class FileLedger:
         """Leave a current `head` behind and let go of the file."""
         try:
             due = self._fd >= 0 and self._head_end != self._acked and (self._lock.held or self._lock.acquire(wait=0))
-            if due and self._same_file() and os.fstat(self._fd).st_size == self._end.offset:
+            if due and (found := self._same_file()) is not None and found.st_size == self._end.offset:
                 self._write_head()
         except OSError:
             pass  # whoever comes next looks at more of it
@@ -444,11 +450,11 @@ class FileLedger:
 
     def _catch_up(self, known: Position | None) -> Loaded:
         """Under the lock: what came after `known`, with the file mended and this object at its end."""
-        if self._fd >= 0 and not self._same_file():
+        found = self._same_file() if self._fd >= 0 else None
+        if found is None:
             self._let_go()
-        if self._fd < 0:
             return self._first_look(known)
-        size = os.fstat(self._fd).st_size
+        size = found.st_size
         if size >= self._end.offset and self._last_line_stands():
             if size == self._end.offset and known == self._end.position:
                 return Loaded([], known, whole=False, size=size)
@@ -546,11 +552,13 @@ class FileLedger:
             fd, self._fd = self._fd, -1
             self._disk.close(fd)
 
-    def _same_file(self) -> bool:
+    def _same_file(self) -> os.stat_result | None:
+        """The open file as it is now, if it is still the one at its path."""
+        found = os.fstat(self._fd)
         try:
-            return os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+            return found if os.path.samestat(os.stat(self.path), found) else None
         except FileNotFoundError:
-            return False
+            return None
 
     def _last_line_stands(self) -> bool:
         """The last event we know is still where we left it."""

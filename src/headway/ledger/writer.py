@@ -12,13 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from headway.core import codec
 from headway.core.commands import Command
-from headway.core.decide import Rejection, decide
+from headway.core.decide import Rejection, decide, decide_together
 from headway.core.events import Event, Record, Snapshot
 from headway.core.evolve import apply, apply_all
 from headway.core.state import Position, State
@@ -269,23 +270,34 @@ class Writer:
 
     def _decide(self, asked: Sequence[Asked], patience: float = PATIENCE) -> list[Outcome]:
         """Decide on the newest state there is, under the lock, and write what was decided."""
-        outcomes: list[Outcome] = []
         with self._mutex:
             fresh = self._begin(patience)
             written = False
             try:
-                ts, stage = self._clock(), self._stage
-                for command, by in asked:
-                    decided = decide(self._state, command)
-                    if isinstance(decided, Rejection):
-                        outcomes.append(rejected(decided))
-                    else:
-                        outcomes.append(stage(decided, by, ts) if decided else [])
+                ts = self._clock()
+                outcomes = self._decide_together(asked, ts) or [self._decide_one(*one, ts) for one in asked]
                 written = self._write()
             finally:
                 if fresh and not written:
                     self._end_batch()
         return outcomes
+
+    def _decide_one(self, command: Command, by: str, ts: str) -> Outcome:
+        decided = decide(self._state, command)
+        if isinstance(decided, Rejection):
+            return rejected(decided)
+        return self._stage(decided, by, ts) if decided else []
+
+    def _decide_together(self, asked: Sequence[Asked], ts: str) -> list[Outcome]:
+        """The same of many by the same author, if they can be decided, chained and taken note of at once."""
+        _, by = asked[0] if len(asked) > 1 else (None, "")
+        if not by or any(other != by for _, other in asked):
+            return []
+        decided = decide_together(self._state, [command for command, _ in asked])
+        if decided is None:
+            return []
+        records = iter(self._stage([event for events in decided for event in events], by, ts))
+        return [[*islice(records, len(events))] for events in decided]
 
     def _begin(self, patience: float = PATIENCE) -> bool:
         """Start a batch if none is open; whether this call started it."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headway.core import commands as cmd
-from headway.core.decide import Rejection, decide
+from headway.core.decide import Rejection, decide, decide_together
 from headway.core.events import ArtifactCompleted, Record
 from headway.core.plan import ArtifactSpec, Gate, PlanSpec, Profile
 from headway.core.state import Export, Output, State
@@ -365,3 +365,50 @@ def test_what_was_complete_before_it_had_a_milestone_can_be_accepted() -> None:
     accepted = life.do(cmd.AcceptOutput(id="c", outputs=(), reason="seen"))
     assert not isinstance(accepted, Rejection)
     assert [record.event.type for record in accepted] == ["output_accepted", "milestone_completed"]
+
+
+# Together.
+
+
+def begun(*artifacts: ArtifactSpec) -> tuple[State, list[cmd.Command]]:
+    """A plan of which all was begun at once, and the commands that complete it."""
+    born = life(*artifacts)
+    token = happened(born, cmd.StartArtifacts(ids=tuple(spec.id for spec in artifacts)))[0].seq
+    return state(born), [cmd.CompleteArtifact(id=spec.id, token=token, ms=7) for spec in artifacts]
+
+
+C, D, E = ArtifactSpec(id="c"), ArtifactSpec(id="d", integrates={"wiring": ("c",)}), ArtifactSpec(id="e")
+
+
+def test_completions_that_do_not_touch_each_other_are_decided_together() -> None:
+    """Each causes what it causes alone."""
+    plan, commands = begun(C, D, E)
+    assert decide_together(plan, commands) == [decide(plan, command) for command in commands]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda plan, commands: (plan, [*commands, commands[0]]),
+        lambda plan, commands: (plan, [*commands[1:], cmd.CompleteArtifact(id="c", token=99)]),
+        lambda plan, commands: (plan, [*commands, cmd.CompleteArtifact(id="nobody", token=2)]),
+        lambda plan, commands: (plan, [*commands, cmd.ChangePlan(goal="h")]),
+        lambda _, __: begun(C, A),
+        lambda _, __: begun(C, ArtifactSpec(id="g", gates=(Gate(name="look", run="true"),))),
+        lambda _, commands: (None, commands),
+    ],
+    ids=["named twice", "no longer its own", "unknown", "another command", "milestone", "gate", "no plan"],
+)
+def test_whatever_may_touch_another_is_decided_one_after_the_other(spoil: Any) -> None:
+    """Or is refused: who asks for each finds out which."""
+    plan, commands = spoil(*begun(C, D, E))
+    assert decide_together(plan, commands) is None
+
+
+def test_in_a_plan_that_is_closed_nothing_is_completed_together() -> None:
+    """Each is refused by itself."""
+    born = life(C, D)
+    token = happened(born, cmd.StartArtifacts(ids=("c", "d")))[0].seq
+    commands: list[cmd.Command] = [cmd.CompleteArtifact(id=name, token=token) for name in ("c", "d")]
+    state(born).closed = "2026-01-01T00:00:00.000000Z"
+    assert decide_together(state(born), commands) is None

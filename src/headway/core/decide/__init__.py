@@ -5,7 +5,7 @@ Nothing else in Headway allows or forbids a change of a plan. Nothing here chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headway.core import commands as cmd
@@ -13,7 +13,7 @@ from headway.core.decide import gating, pipelines, standing, structure, work
 from headway.core.decide.base import Events, Rejection
 from headway.core.state import State
 
-__all__ = ["Events", "Rejection", "decide"]
+__all__ = ["Events", "Rejection", "decide", "decide_together"]
 
 
 def decide(state: State | None, command: cmd.Command) -> Events | Rejection:
@@ -34,6 +34,22 @@ def decide(state: State | None, command: cmd.Command) -> Events | Rejection:
             hint=f"headway reset --all --plan-id {state.plan_id} starts it afresh",
         )
     return _RULES[type(command)](state, command)
+
+
+def decide_together(state: State | None, commands: Sequence[cmd.Command]) -> list[Events] | None:
+    """What each of many completions causes, where none can change what becomes of another; None where one may, or where
+    one is refused: whoever asks for one after the other finds out which.
+    """
+    if state is None or state.closed or state.open or set(map(type, commands)) != {cmd.CompleteArtifact}:
+        return None
+    found: dict[str, Events] = {}
+    for command in commands:
+        assert isinstance(command, cmd.CompleteArtifact), "this was asked above"
+        caused = work.complete(state, command)
+        if isinstance(caused, Rejection) or state.artifacts[command.id].gates:
+            return None
+        found[command.id] = caused
+    return [*found.values()] if len(found) == len(commands) else None
 
 
 _RULES: dict[type[cmd.Command], Callable[[State, Any], Events | Rejection]] = {

@@ -212,23 +212,23 @@ def complete(state: State, command: cmd.CompleteArtifact) -> Events | Rejection:
         return lost
     if state.artifacts[command.id].gates:
         return gated_completion(state, command)
-    completed = ev.ArtifactCompleted(
-        id=command.id,
-        token=command.token,
-        outputs=command.outputs,
-        fp=command.fp,
-        how=command.how,
-        ms=command.ms,
-        verified=command.verified,
-        external=command.external,
-        tier=command.tier,
-        note=command.note,
-        wrote=command.wrote,
-        stdout=command.stdout,
-        stderr=command.stderr,
+    completed = ev.ArtifactCompleted(  # most events are this one: so many fields by name take several times as long
+        command.id,
+        command.token,
+        command.outputs,
+        command.fp,
+        command.how,
+        command.ms,
+        command.verified,
+        command.external,
+        command.tier,
+        command.note,
+        command.wrote,
+        command.stdout,
+        command.stderr,
+        command.attempts,
+        state.artifacts[command.id].integrates,
         prompt=command.prompt,
-        attempts=command.attempts,
-        integrates=state.artifacts[command.id].integrates,
     )
     return [completed, *milestones(state, [command.id])] if state.open else [completed]
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headway.core import events as ev
-from headway.core.evolve.base import finish, is_running, remember, shut
+from headway.core.evolve.base import finish, remember, shut
 from headway.core.evolve.gating import wait_for_gates
 from headway.core.freshness import EDITS
 from headway.core.gates import REJECTED
@@ -86,7 +86,7 @@ def completed_all(state: State, records: Sequence[ev.Record]) -> bool:
     """The same of many, if all of them are completions that leave nothing to be forgotten, remembered or finished;
     whether they are.
     """
-    if not records or state.open or any(_told_until_complete(state)) or not is_running(state):
+    if not records or state.open or any(_told_until_complete(state)):
         return False
     done: dict[str, Completion] = {}
     for record in records:
@@ -98,6 +98,7 @@ def completed_all(state: State, records: Sequence[ev.Record]) -> bool:
     for artifact_id in done:
         state.claims.pop(artifact_id, None)
     state.updated_at = records[-1].ts
+    finish(state)
     return True
 
 
