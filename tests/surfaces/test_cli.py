@@ -549,6 +549,30 @@ def test_the_schema_is_json(run: Run) -> None:
     assert run("schema").out == run("schema", "--json").out
 
 
+def test_no_command_pays_for_types_of_later_pythons_and_a_function_may_use_them(tmp_path: Path) -> None:
+    """Importing them takes a tenth of a look at the status; whoever asks for them gets them, and they count."""
+    (tmp_path / "headway.yaml").write_text(
+        "id: p\ngoal: g\nartifacts:\n  a: {make: tasks:a, produces: a.json}\n"
+        "  b: {make: tasks:b, requires: [a], produces: b.txt}\n  c: {make: tasks:c, requires: [a], produces: c.txt}\n"
+    )
+    (tmp_path / "tasks.py").write_text(
+        "from typing_extensions import NotRequired, TypedDict\n"
+        "class Told(TypedDict):\n    size: int\n    name: NotRequired[str]\n"
+        "class Other(TypedDict):\n    size: str\n"
+        "def a(): return {'size': 3}\n"
+        "def b(ctx): return str(ctx.inputs['a'].json(Told))\n"
+        "def c(ctx): return str(ctx.inputs['a'].json(Other))\n"
+    )
+    ran = headway("run", cwd=tmp_path)
+    assert ran.returncode == 1, "what c reads is not of its type"
+    assert "Expected `str`, got `int`" in ran.stdout + ran.stderr
+    assert (tmp_path / "b.txt").read_text() == "{'size': 3}"
+    code = "import sys; from headway.surfaces.cli.main import main; main(['status'])"
+    code += "; print('typing_extensions' in sys.modules)"
+    looked = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert looked.stdout.endswith("False\n")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_every_verb_and_option(run: Run, shell: str) -> None:
     """Verbs, actions and options are offered, in words that the shell accepts."""

@@ -118,7 +118,21 @@ def _dispatch(words: list[str], screen: Any) -> int:
 
 def load_verb(name: str) -> Any:
     """The verb's module; `import` is a keyword, so modules end in an underscore where they must."""
+    _import_msgspec()
     return import_module(f"headway.surfaces.cli.verbs.{name + '_' if name == 'import' else name}")
+
+
+def _import_msgspec() -> None:
+    """Without `typing_extensions`: where that is installed, msgspec imports it for what `typing` itself has by now, and
+    it takes a tenth of what most commands take. Whoever wants it later gets it.
+    """
+    name = "typing_extensions"
+    if name not in sys.modules:
+        sys.modules[name] = None  # type: ignore[assignment]  # as Python marks what cannot be imported
+        try:
+            import_module("msgspec")
+        finally:
+            del sys.modules[name]
 
 
 def parser_of(name: str, module: Any) -> Parser:
