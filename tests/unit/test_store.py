@@ -21,6 +21,7 @@ from headway.core.lifecycle import is_done
 from headway.core.plan import PlanSpec
 from headway.core.state import Position, State
 from headway.errors import HeadwayError, LedgerDamaged, NotFound, TryLater, UsageError
+from headway.ledger.repair import examine
 from headway.plan_folder import PlanFolder
 from headway.projections.saved_execution import SavedExecution
 from headway.store import PlanStore
@@ -224,6 +225,10 @@ def test_events_that_do_not_fit_together_are_damage(store: PlanStore) -> None:
     with pytest.raises(LedgerDamaged, match="do not fit together"):
         store.load("p")
     assert isinstance(store.list_all()[0].error, LedgerDamaged)
+    (finding,) = examine(store.folder("p").ledger())
+    assert finding.message == (
+        "The events of this ledger verify, but do not fit together (after event 1: KeyError: 'ghost')"
+    )
 
 
 # Earlier states.

@@ -102,7 +102,8 @@ def _examine(ledger: FileLedger) -> list[Finding]:
         command = REPAIR if isinstance(error, LedgerDamaged) else error.hint
         return [Finding(error.error_code, error.message, cost, command)]
     except BugError as error:
-        return [Finding(error.error_code, f"{error.message}: {error.facts}", "unknown", error.hint)]
+        what = f"{error.message} (after event {error.facts.get('after event')}: {error.facts.get('error')})"
+        return [Finding(error.error_code, what, "unknown", error.hint)]
     found = list(_damage_findings(look))
     missing = [] if look.damage.headless else recovery.lost(look.end.position, look.hashes, named)
     found += [_loss(missing[0], look.end.position)] if missing else []
@@ -199,7 +200,7 @@ def _replayed(older: list[Segment], current: list[Record], newest: Mark | None) 
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise BugError(
             "The events of this ledger verify, but do not fit together",
-            facts={"after event": end.seq, "error": repr(error)},
+            facts={"after event": end.seq, "error": f"{type(error).__name__}: {error}"},
             hint="please report this; nothing was touched",
             code="ledger.replay",
         ) from error
