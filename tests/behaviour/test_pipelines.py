@@ -68,6 +68,20 @@ def test_sbf_37_a_changed_prompt_without_the_flag_refuses_and_with_it_goes_on(bo
     assert update["prompt_hash_prev"] != update["prompt_hash_new"]
 
 
+def test_a_prompt_that_no_longer_parses_is_told_where_it_is_asked_about(book: Book) -> None:
+    """To permit it would only end in its failure."""
+    book.stop_at("s2/apply")
+    book.go()
+    book.prompt("write", "write better\n{{ unit }")
+    asked = book.go()
+    assert [decision["code"] for decision in asked["decisions"]] == ["prompt_changed"]
+    problem = asked["prompts"][0]["problem"]
+    assert problem.startswith("Its template prompts/write.md does not parse: line 2: ")
+    assert problem in book.do("run").out
+    book.prompt("write", "write better {{ unit }}")
+    assert book.go()["prompts"][0]["problem"] == ""
+
+
 def test_what_a_changed_prompt_may_cost_is_what_was_made_from_it_by_way_of_the_state_too(book: Book) -> None:
     """The question counts what would be made again: not what was never made, and not only what requires it."""
     book.edit("    templates: {system: prompts/system.md}", "    overrides: {s1: {write: {phase: prompts/other.md}}}")
@@ -1069,6 +1083,17 @@ def test_a_required_output_that_was_not_written_fails_and_an_optional_one_does_n
         ("pre_state: true\n      repair", "requires: ['scene:*/plan']\n      repair", "of its own pipeline"),
         ("pre_state: true\n      repair", "requires: ['book:outline']\n      repair", "names this plan itself"),
         ("pre_state: true\n      repair", "requires: [s1/plan]\n      repair", "no artifact of the plan"),
+        (
+            "pre_state: true\n      repair",
+            "requires: [plan]\n      repair",
+            "(leave it out: a phase reads all phases before it, or those under inputs: [plan])",
+        ),
+        (
+            "outputs: {pack: 'work/{unit}/pack.md'}",
+            "produces: 'work/{unit}/pack.md'",
+            "(the outputs of a phase have names: outputs: {text: 'out/{unit}.txt'})",
+        ),
+        ("make: tasks.py:plan", "run: 'date > {outputs.3}'", "name the path under outputs"),
         ("    state: state.json\n", "", "reads a state that nobody names"),
     ],
 )

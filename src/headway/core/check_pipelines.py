@@ -186,9 +186,14 @@ def _check_requires(
             message = f"{where} requires {name}, which is no phase of a pipeline"
             yield _problem("plan.missing", pipeline, phase, message, "requires", Nearest(everyone).hint(name), name)
         elif name not in artifacts and name not in everyone and name_elsewhere(name) is None:
-            message = f"{where} requires {name}, which is no artifact of the plan"
-            hint = "a phase reads the phases before it; inputs: [a, b] names some of them"
-            hint = hint if pipeline.phase(name) else Nearest(artifacts).hint(name)
+            if pipeline.phase(name):
+                message = f"{where} requires {name}, a phase of its own pipeline"
+                hint = f"leave it out: a phase reads all phases before it, or those under inputs: [{name}]"
+            else:
+                message, hint = (
+                    f"{where} requires {name}, which is no artifact of the plan",
+                    Nearest(artifacts).hint(name),
+                )
             yield _problem("plan.missing", pipeline, phase, message, "requires", hint, name)
 
 

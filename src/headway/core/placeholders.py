@@ -221,7 +221,8 @@ def _unmet(placeholder: Placeholder, offer: Offer) -> Fault | None:
         hint = "name it under outputs" if offer.phase else f"did you mean {DOCUMENTED['outputs']}?"
         return None if known else Fault(text, f"{text} is used, but no output is named {key}", hint)
     if name in {"output", "outputs"} and offer.outputs <= int(key or 0):
-        return Fault(text, f"{text} is used, but {_outputs(offer.outputs)}", "name the path under produces")
+        hint = f"name the path under {'outputs' if offer.phase else 'produces'}"
+        return Fault(text, f"{text} is used, but {_outputs(offer.outputs)}", hint)
     if name == "inputs" and key not in offer.inputs:
         return _not_required(text, key, offer)
     if name == "vars" and key not in offer.variables:

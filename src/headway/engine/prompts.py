@@ -30,7 +30,8 @@ class Question(NamedTuple):
     """A changed template that is to be decided about: what was made with it, and what making it again may cost.
 
     With all that was made from it since, by way of a state that is handed on, too. `formerly`: the file in whose place
-    another one is named now, if that is what changed; `gone`: that there is none, in words.
+    another one is named now, if that is what changed; `gone`: that there is none, in words; `problem`: why no prompt
+    can be made with it as it is.
     """
 
     template: str
@@ -43,6 +44,7 @@ class Question(NamedTuple):
     units: tuple[str, ...]
     at_most: int
     ms: int
+    problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The same for machines."""
@@ -61,7 +63,7 @@ class Question(NamedTuple):
         units = f" of {len(self.units)} unit{'s' * (len(self.units) > 1)} ({shown})" if self.units else ""
         what = f"{phases}{units}" or ", ".join(self.artifacts[:5])
         again = f"{self.at_most} artifact{'s' * (self.at_most != 1)} at most, {self.ms / 1000:.1f} s when last made"
-        return f"{self.template} {became}. {maker} {what}. Making again: {again}"
+        return f"{self.template} {became}. {maker} {what}. Making again: {again}{self.problem and f'. {self.problem}'}"
 
 
 def answers(state: State, questions: Sequence[Question], options: Options, selected: set[str]) -> list[str]:
@@ -135,6 +137,7 @@ def _question(judge: Judge, change: PromptChange, selected: Collection[str]) -> 
         tuple(dict.fromkeys(spec.unit for spec in specs if spec.unit)),
         len(again),
         sum(done.ms for done in again),
+        judge.templates.problem(specs[0]),
     )
 
 

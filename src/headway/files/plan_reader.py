@@ -28,7 +28,16 @@ from headway.core.plan import (
     Transitions,
     Units,
 )
-from headway.files.plan_keys import ARTIFACT_KEYS, LISTED_ARTIFACT_KEYS, PLAN_KEYS, SETTINGS_KEYS, Key, Kind, Table
+from headway.files.plan_keys import (
+    ARTIFACT_KEYS,
+    LISTED_ARTIFACT_KEYS,
+    PHASE_KEYS,
+    PLAN_KEYS,
+    SETTINGS_KEYS,
+    Key,
+    Kind,
+    Table,
+)
 from headway.files.tree import DEEPEST, HIGHEST, LOWEST, Map, Odd, item_line, key_line
 
 SECTIONS: Mapping[str, Callable[..., Any]] = {
@@ -101,6 +110,8 @@ class Notes:
         hint = self._nearest.setdefault(id(table), Nearest(table)).hint(name)
         if name == "id" and table is ARTIFACT_KEYS:
             hint = "its id is the key that it stands under"
+        elif table is PHASE_KEYS and name in ("produces", "produces_file"):
+            hint = "the outputs of a phase have names: outputs: {text: 'out/{unit}.txt'}"
         self.note("plan.key", f"{spot.owner} has the unknown key {spot.key}", spot, hint=hint)
 
     def lost_keys(self, given: object, artifact: str, within: str, noun: str = "") -> None:
