@@ -190,10 +190,8 @@ def _check_requires(
                 message = f"{where} requires {name}, a phase of its own pipeline"
                 hint = f"leave it out: a phase reads all phases before it, or those under inputs: [{name}]"
             else:
-                message, hint = (
-                    f"{where} requires {name}, which is no artifact of the plan",
-                    Nearest(artifacts).hint(name),
-                )
+                message = f"{where} requires {name}, which is no artifact of the plan"
+                hint = Nearest(artifacts).hint(name)
             yield _problem("plan.missing", pipeline, phase, message, "requires", hint, name)
 
 

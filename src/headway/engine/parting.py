@@ -10,7 +10,7 @@ from collections.abc import Callable
 from headway.core.commands import Command, PreserveEdit
 from headway.core.decide import Rejection, decide
 from headway.core.events import Record
-from headway.core.evolve import evolve
+from headway.core.evolve import apply
 from headway.core.lifecycle import unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import State
@@ -23,9 +23,9 @@ def kept_before(state: State, command: Command, boot: str, outputs: Callable[[],
     events = decide(state, command) if begun else []
     if not begun or isinstance(events, Rejection):
         return []
-    after = state
+    after = state.copy()
     for event in events:
-        after = evolve(after, Record(0, "", "", event, "", ""))
+        after = apply(after, Record(0, "", "", event, "", ""))
     lost = {a: _paths(state.artifacts[a]) - _paths(after.artifacts.get(a)) for a in begun}
     kept = {a: outputs().set_aside(sorted(paths)) for a, paths in lost.items() if paths}
     return [PreserveEdit(id=a, outputs=found) for a, found in kept.items() if found]

@@ -197,7 +197,7 @@ class Precedents:
     def _is_named(self, word: str, plan: str = "") -> bool:
         """Whether a digest is named with this sign, or none; by any ledger, or by that of a plan."""
         heard = any(word in gained.named for of, gained in list(self._heard.items()) if plan in ("", of))
-        found = heard or any(word in named for of, named in self._named.items() if plan in ("", of))
+        found = heard or any(word in named for of, named in list(self._named.items()) if plan in ("", of))
         return found or self._cache.is_named(word, plan)
 
     def any(self) -> bool:
