@@ -104,7 +104,7 @@ class Keeper:
             if folder in self._folders:
                 continue
             self._folders.add(folder)
-            file = self._outputs.in_the_way(path)
+            file = self._outputs.folders.in_the_way(path)
             if file and self._judge.is_replaceable("", file, self._judge.observer.look(file).digest):
                 self._outputs.remove(file)
 
@@ -118,7 +118,7 @@ class Keeper:
         """Before a recipe begins: nothing that it could destroy is lost, and nothing old can be taken for its work."""
         paths = (*spec.produces, *spec.modifies) if spec.modifies else spec.produces
         for path in spec.modifies:  # what is changed in place would be changed there
-            self._outputs.refuse_link_out(path)
+            self._outputs.folders.refuse_link_out(path)
         found: dict[str, Seen] = {}
         folders = False
         for path in paths:

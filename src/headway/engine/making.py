@@ -66,7 +66,7 @@ class Workshop:
 
     def row(self) -> Row:
         """For what one thread makes from here on: recipes before it may have done anything to the folders."""
-        self.outputs.forget_folders()
+        self.outputs.folders.forget()
         return Row(self.outputs)
 
     def make_all(self, tasks: Iterable[Task], row: Row) -> bool:
@@ -285,7 +285,7 @@ class Workshop:
             import shutil
 
             self.outputs.refuse_late()
-            self.outputs.look_at_parents(path)
+            self.outputs.folders.look_again(path)
             shutil.copytree(found, target, dirs_exist_ok=True, symlinks=True)
             return
         data = found.read_bytes()

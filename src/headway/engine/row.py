@@ -126,13 +126,13 @@ class Row:
         """The folders above outputs are there: whatever is made next may rely on it, and may take them away."""
         for path in paths:
             if self._folder != path[: path.rfind("/", 0, -1) + 1]:
-                self._outputs.make_parents(path)
+                self._outputs.folders.make_parents(path)
         self._folder = None
 
     def is_clear(self, path: str) -> bool:
         """Whether there is nothing to do or to be told before something is made for an output path (see `Outputs`)."""
         self._folder = None
-        is_clear = self._outputs.is_clear
+        is_clear = self._outputs.folders.is_clear
         return is_clear(path) or (self._is_there(path) and is_clear(path))
 
     # Files.
@@ -213,7 +213,7 @@ class Row:
     def _lost(self, paths: Sequence[str]) -> set[str]:
         """The folders that are not what they were: recipes may have done anything to them since they were looked at."""
         self._outputs.refuse_late()
-        self._outputs.forget_folders()
+        self._outputs.folders.forget()
         folders = {path.rpartition("/")[0]: path for path in paths}
         return {folder for folder, path in folders.items() if not self._is_there(path)}
 
@@ -221,7 +221,7 @@ class Row:
         """Whether the folder of an output is there, or could be made."""
         try:
             if "/" in path:
-                self._outputs.make_parents(path)
+                self._outputs.folders.make_parents(path)
         except (HeadwayError, OSError):
             return False
         return True

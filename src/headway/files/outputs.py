@@ -23,6 +23,7 @@ from headway.core.state import Output
 from headway.disk import LEFTOVER, is_running, temporary_for, with_room
 from headway.errors import BlobDamaged, BugError, StorageFailed, TryLater, UsageError
 from headway.files.blobs import Blobs
+from headway.files.folders import Folders
 from headway.files.observe import ABSENT, UNREADABLE, Observer, Seen, manifest_of, unescape
 
 LARGEST = 256 * 1024 * 1024
@@ -67,7 +68,7 @@ class Outputs:
         self.borrowed: dict[str, Blobs] = {}
         """Blobs of other projects, by the digest of a text that is read from them."""
         self._prefix = os.path.join(root, "")
-        self._sound: set[str] = set()
+        self.folders = Folders(root)
         self.is_closed = False
         """Nobody waits for what is still being made: whoever comes with it now writes into the work of others."""
 
@@ -77,7 +78,7 @@ class Outputs:
         """
         found = []
         for path in paths:
-            self.refuse_link_out(path)
+            self.folders.refuse_link_out(path)
             self._refuse_folder(path)
             self._refuse_special(path)
             output = self._capture(path, EVERYTHING if whole else self.limit(path))
@@ -223,7 +224,7 @@ class Outputs:
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Write a file: over an existing one in one step, so that nobody sees half of it."""
         self.refuse_late()
-        self.look_at_parents(path)
+        self.folders.look_again(path)
         self._place(path, data)
         if executable:
             os.chmod(self._full(path), 0o755)
@@ -235,7 +236,7 @@ class Outputs:
         it, whatever stands there goes.
         """
         self.refuse_late()
-        self.look_at_parents(path)
+        self.folders.look_again(path)
         return self._place(path, data, left)
 
     def close(self) -> None:
@@ -342,7 +343,7 @@ class Outputs:
                 if not patience:
                     raise
                 patience -= 1
-                self.look_at_parents(path)
+                self.folders.look_again(path)
             else:
                 placed.stood = stood
                 return placed
@@ -371,74 +372,6 @@ class Outputs:
         """Whether these very bytes stand at a path where others of that digest did."""
         return hashlib.sha256(data).hexdigest() == digest and self.observer.holds(path, digest, cheaply=False)
 
-    def make_parents(self, path: str) -> None:
-        """The folders above a path; they must be inside the project."""
-        parent = path.rstrip("/").rpartition("/")[0]
-        above, _, name = parent.rpartition("/")
-        if name and (not above or above in self._sound):
-            full = self._prefix + parent
-            try:
-                if not _is_folder(full):
-                    os.mkdir(full)
-            except OSError:
-                pass  # whatever is the matter is found out below
-            else:
-                self._sound.add(parent)
-                return
-        if not os.path.isdir(self._full(parent)):
-            if file := self.in_the_way(path):
-                raise UsageError(
-                    f"{file} is no folder, and {path} belongs into one of that name",
-                    hint=f"move {file} away, or produce another path",
-                    code="output.parent",
-                )
-            self._refuse_outside(path)  # before anything is made there
-            os.makedirs(self._full(parent), exist_ok=True)
-        self._sound.discard(parent)  # whatever it was: it is a link, or had to be made again
-        self._refuse_outside(path)
-
-    def is_clear(self, path: str) -> bool:
-        """Whether nothing stands at a path, and the folder above it is there and was looked at: as `is_free` and
-        `make_parents` tell, in one question. Where it says no, they tell what is the matter, or there is nothing.
-        """
-        parent = path.rpartition("/")[0]
-        return parent in self._sound and bulk.is_clear(self._prefix + parent, self._prefix + path)
-
-    def look_at_parents(self, path: str) -> None:
-        """The same once more, right before something is put there: recipes, or others, may have done anything since."""
-        self.forget_folders()
-        self.make_parents(path)
-
-    def forget_folders(self) -> None:
-        """Look at every folder once more before something is put into it: it may lead elsewhere by now."""
-        self._sound.clear()
-
-    def in_the_way(self, path: str) -> str:
-        """What stands where a folder above a path belongs and is none, or ""."""
-        parent = os.path.dirname(path.rstrip("/"))
-        while parent and not os.path.isdir(self._full(parent)):
-            if os.path.lexists(self._full(parent)) and not os.path.isdir(self._full(parent)):  # nobody made it just now
-                return parent
-            parent = os.path.dirname(parent)
-        return ""
-
-    def _refuse_outside(self, path: str) -> None:
-        """An output whose folder is a link out of the project is not the project's. Each folder is looked at once."""
-        parent, sound = os.path.dirname(path.rstrip("/")), list[str]()
-        while parent and parent not in self._sound:
-            if os.path.islink(self._full(parent)):
-                real = os.path.realpath(self._full(parent))
-                if not real.startswith(os.path.join(os.path.realpath(self.root), "")):
-                    raise UsageError(
-                        f"{path} is outside the project",
-                        facts={"link": parent, "leads to": real},
-                        hint="write to a path inside the project",
-                        code="output.outside",
-                    )
-            sound.append(parent)
-            parent = os.path.dirname(parent)
-        self._sound.update(sound)
-
     def leads_elsewhere(self, path: str) -> bool:
         """Whether whoever writes to a path writes to another one, too: it is a link, or a file with several names."""
         try:
@@ -451,7 +384,7 @@ class Outputs:
         """A path for a recipe to begin with: nothing there, or an empty folder where it produces one."""
         self.remove(path)
         if path.endswith("/"):
-            self.make_parents(path)
+            self.folders.make_parents(path)
             os.makedirs(self._full(path), exist_ok=True)
 
     def sweep(
@@ -465,7 +398,7 @@ class Outputs:
         """
         for path, left in self._left_beside(paths):
             try:
-                self._refuse_outside(left)
+                self.folders.refuse_outside(left)
                 ours, taken = is_ours(path, self.observer.look(left).digest), None
                 if not ours and keep is None:
                     continue
@@ -494,7 +427,7 @@ class Outputs:
         """Take away what stands at an output path, after its bytes were kept. Nothing outside the project is."""
         if os.path.normpath(path).split("/", 1)[0] in (".", "..", *PROTECTED):
             raise BugError(f"{path!r} is no output")
-        self._refuse_outside(path)
+        self.folders.refuse_outside(path)
         full = self._full(path.rstrip("/"))
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.lstat(full).st_mode):
@@ -543,20 +476,6 @@ class Outputs:
         manifest = manifest_of((name, seen) for name, seen in listed if seen.digest)
         return Output(path, self.blobs.put(manifest), sum(seen.size for _, seen in listed), "tree")
 
-    def refuse_link_out(self, path: str) -> None:
-        """An output may be a link, but not one that leads out of the project."""
-        full = self._full(path.rstrip("/"))
-        if not os.path.islink(full):
-            return
-        real = os.path.realpath(full)
-        if not real.startswith(os.path.join(os.path.realpath(self.root), "")):
-            raise UsageError(
-                f"{path} is a link out of the project",
-                facts={"leads to": os.readlink(full)},
-                hint="write a file, or link to something inside the project",
-                code="output.outside",
-            )
-
     def _refuse_folder(self, path: str) -> None:
         """Where a file is asked for, a folder is none."""
         full = self._full(path)
@@ -604,7 +523,7 @@ class Outputs:
                 self.write(path, data, executable=kind == "exec")
 
     def _restore_link(self, path: str, data: bytes) -> None:
-        self.make_parents(path)
+        self.folders.make_parents(path)
         self.remove(path)
         os.symlink(os.fsdecode(data.removeprefix(b"link:")), self._full(path))
 
@@ -635,14 +554,6 @@ def _placed(path: str, data: bytes, order: Order) -> Placed:
     if error:
         raise OSError(error, os.strerror(error), order[0])
     return Placed(path, data, found, marked)
-
-
-def _is_folder(path: str) -> bool:
-    """Whether a folder is there, and no link to one."""
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _remove_folder(path: str) -> None:
