@@ -453,7 +453,7 @@ def test_a_variable_without_a_value_is_told_by_one_that_the_plan_has(
 
 
 def test_too_many_units_lead_to_the_maximum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """To make the outline anew brings the same again; what else is wrong with it leads there, as before."""
+    """To make the outline anew may bring the same again: whatever else is wrong with it, one looks at it first."""
     plan = (
         "id: p\ngoal: g\nartifacts:\n  o: {produces: o.json, sources: [s.json], run: 'cat s.json > {output}'}\n"
         "pipelines:\n  scene: {units: {from: o, items: 'u[*]', max: 1}, phases: {w: {run: echo}}}\n"
@@ -474,7 +474,12 @@ def test_too_many_units_lead_to_the_maximum(tmp_path: Path, capsys: pytest.Captu
     (shop.root / "s.json").write_text("{}")
     shop.run(capsys, "run")
     said = shop.run(capsys, "why", "scene:*")
-    assert last(said.out).endswith(f"or make them anew. Next: headway run --rerun-from o --project {shop.root}")
+    assert said.out.splitlines()[-2:] == [
+        f"  It follows from o: mend that, or the plan, and headway run --project {shop.root} goes on;",
+        f"  or make it anew: headway run --rerun-from o --project {shop.root}. "
+        f"Next: headway show o --project {shop.root}",
+    ]
+    assert "{}" in shop.run(capsys, "show", "o").out
     (shop.root / "s.json").write_text('{"u": ["a", "b"]}')
     shop.file.write_text(plan.replace("max: 1", "max: 2"))
     assert shop.run(capsys, "run").code == 0

@@ -148,13 +148,15 @@ def _say_ways(found: Mapping[str, Any], screen: Screen, where: str) -> None:
     elif found["by_program"] and not leads_there:
         screen.say("  Only the program or session that defines its function makes it. Next: run its plan there")
     elif found["rerun_from"]:
-        anew = f"headway run --rerun-from {as_word(found['rerun_from'])}{where}"
+        source = as_word(found["rerun_from"])
+        anew = f"headway run --rerun-from {source}{where}"
         if most := found["most_units"]:
             place = f"of pipeline {most['pipeline']}" + (f" in {most['file']}" if most["file"] else "")
             fewer = f"or have {found['rerun_from']} name fewer: {anew}"
             screen.say(f"  Next: raise units.max {place}, then headway run{where}; {fewer}")
             return
-        screen.say(f"  It follows from others as they are: change the plan, or make them anew. Next: {anew}")
+        screen.say(f"  It follows from {found['rerun_from']}: mend that, or the plan, and headway run{where} goes on;")
+        screen.say(f"  or make it anew: {anew}. Next: headway show {source}{where}")
     elif not found["cost"]:
         next_ = leads_there or f"headway run{where}"
         screen.say(f"  It follows from what it gathers: nobody makes it. Next: {next_}")
