@@ -476,8 +476,10 @@ def test_too_many_units_lead_to_the_maximum(tmp_path: Path, capsys: pytest.Captu
     said = shop.run(capsys, "why", "scene:*")
     assert said.out.splitlines()[-2:] == [
         f"  It follows from o: mend that, or the plan, and headway run --project {shop.root} goes on;",
-        f"  or make it anew: headway run --rerun-from o --project {shop.root}. "
-        f"Next: headway show o --project {shop.root}",
+        (
+            f"  or make it anew: headway run --rerun-from o --project {shop.root}. "
+            f"Next: headway show o --project {shop.root}"
+        ),
     ]
     assert "{}" in shop.run(capsys, "show", "o").out
     (shop.root / "s.json").write_text('{"u": ["a", "b"]}')
