@@ -206,3 +206,40 @@ def test_an_answer_is_about_no_more_than_was_asked_for(tmp_path: Path, capsys: p
     assert "or  headway run 'a one' --discard-edits" in out
     assert shop.run(capsys, "run", "a one", "--accept-edits").code == 0
     assert "b was edited" in shop.run(capsys, "run").out
+
+
+@pytest.mark.parametrize("count", [8, 9, 30])
+def test_what_is_kept_after_all_is_named_as_far_as_anybody_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    """Of more than a few, how many there are; the receipt and the document know all of them."""
+    shop = Workshop(tmp_path)
+    first = "id: p\ngoal: g\nartifacts:\n  first: {run: \"tr -d ' ' < in.txt > {output}\", sources: [in.txt], "
+    first += "produces: a}\n"
+    more = [
+        f"  b{n}: {{requires: [first], run: 'cp {{inputs.first}} {{output}}', produces: b{n}}}" for n in range(count)
+    ]
+    shop.file.write_text(first + "\n".join(more) + "\n")
+    (tmp_path / "in.txt").write_text("a b")
+    shop.run(capsys, "run")
+    (tmp_path / "in.txt").write_text("a  b")
+    said = shop.run(capsys, "run").out.splitlines()
+    named = [line.split()[1] for line in said if line.startswith("kept") and " more " not in line]
+    assert named == [f"b{n}" for n in range(min(count, 8))]
+    rest = [line.split()[1:] for line in said if line.startswith("kept") and " more " in line]
+    assert rest == ([["and", str(count - 8), "more", "inputs", "came", "out", "the", "same"]] if count > 8 else [])
+    assert said[-1].startswith(f"1 made, {count} kept in ")
+    (tmp_path / "in.txt").write_text("ab")
+    assert len(shop.run(capsys, "run", "--json").json["kept"]) == count
+
+
+def test_what_has_passed_its_gates_is_said_to_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was made before, and nothing that it requires has to do with that."""
+    shop = Workshop(tmp_path)
+    plan = "id: p\ngoal: g\nartifacts:\n  a: {run: 'echo hi > {output}', produces: a.txt}\n"
+    shop.file.write_text(plan)
+    shop.run(capsys, "run")
+    shop.file.write_text(plan.replace("a.txt", "a.txt, gates: {ready: {run: 'test -e a.txt'}}"))
+    said = shop.run(capsys, "run").out
+    assert "through its gates" in said
+    assert "inputs came out" not in said

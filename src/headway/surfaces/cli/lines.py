@@ -16,6 +16,9 @@ from headway.surfaces.cli.receipt import closing, names, receipt
 from headway.surfaces.cli.screen import Screen
 
 STYLE = {"made": "green", "failed": "red", "held": "yellow", "restored": "blue", "reused": "blue", "kept": "dim"}
+KEPT = 8
+"""So many are named that are kept after all, though what they require was made again; of the others, how many."""
+
 HEARTBEAT = 60.0
 """Seconds without a line after which a log is told what is still running."""
 
@@ -37,6 +40,7 @@ class Lines(Reporter):
         self._where = where
         self._widest = widest
         self._width = 8
+        self._kept = 0
         self._running: dict[str, float] = {}
         self._heart = Heart(self._beat, heartbeat)
         self._words = {outcome: self._style(f"{outcome:<8}", style) for outcome, style in STYLE.items()}
@@ -54,6 +58,7 @@ class Lines(Reporter):
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
         self._running.clear()
+        self._kept = 0
         self._width = min(max((len(a) for a in stale), default=8), self._widest)
         if stale:
             self._heart.start()
@@ -66,8 +71,13 @@ class Lines(Reporter):
 
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self._running.pop(artifact_id, None)
+        self._kept += outcome == "kept"
+        if outcome != "kept" or self._kept <= KEPT:
+            self._line(artifact_id, outcome, _told(outcome, reason, ms, note))
+
+    def _line(self, name: str, outcome: str, told: str) -> None:
         word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
-        self._say(f"{word} {artifact_id:<{self._widened(artifact_id)}}  {_told(outcome, reason, ms, note)}".rstrip())
+        self._say(f"{word} {name:<{self._widened(name)}}  {told}".rstrip())
         self._heart.rest()
 
     def made(self, done: Sequence[Made]) -> None:
@@ -91,6 +101,8 @@ class Lines(Reporter):
 
     def ended(self, result: RunResult) -> None:
         self._heart.stop()
+        if self._kept > KEPT:
+            self._line(f"and {self._kept - KEPT} more", "kept", _told("kept", FRESH, 0, ""))
         for style, line in closing(result, self._where):
             self._say(self._style(line, style) if style else line)
         self._say(receipt(result, self._where))
@@ -157,7 +169,7 @@ def explained(outcome: str, reason: Reason, note: str) -> str:
     if outcome == "failed":
         return note
     if outcome == "kept":
-        return "inputs came out the same"
+        return note or "inputs came out the same"
     if outcome == "reused" and reason.code == "never_made":  # nor is it on record, where it left the plan and came back
         return f"made before; {note}"
     return f"{reason.text}; {note}" if note and not reason.fresh else note or reason.text
