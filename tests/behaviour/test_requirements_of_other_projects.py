@@ -50,6 +50,33 @@ def test_what_another_project_made_is_an_input_like_any_other(land: Land) -> Non
     assert ran(land).made == []
 
 
+def test_what_was_made_before_the_plan_over_there_had_a_name_is_not_made_again_for_it(land: Land) -> None:
+    """It was asked for by the way alone, and is; what was not made yet is recorded in full."""
+    assert ran(land).blocked == {"page": "../api:UserModel", "site": "page"}
+    land.run("api", "users")
+    assert ran(land).made == ["page", "site"]
+    page = {"requires": ["../api:UserModel"], "run": "cat {inputs.UserModel} > {output}"}
+    land.plan("web", page=page, site={"requires": ["page"]}, more=page)
+    assert ran(land).made == ["more"]
+    artifacts = land.project("web").show("main").state.artifacts
+    assert artifacts["page"].requires == ("../api:UserModel",)
+    assert artifacts["more"].requires == ("../api:users:UserModel",)
+
+
+def test_a_name_stays_what_it_was_recorded_as_when_others_come_to_have_it_too(land: Land) -> None:
+    """Whoever asks for it anew has to say which."""
+    land.run("api", "users")
+    assert ran(land).made == ["page", "site"]
+    land.plan("api", "people", UserModel={"produces": "out/other.txt"})
+    land.run("api", "people")
+    page = {"requires": ["../api:UserModel"], "run": "cat {inputs.UserModel} > {output}"}
+    land.plan("web", page=page, site={"requires": ["page"], "run": "echo changed > {output}"})
+    assert ran(land).made == ["site"]
+    land.plan("web", page=page, more=page)
+    with pytest.raises(PlanInvalid, match=r"artifact more requires \.\./api:UserModel, which plans \S+ and \S+ have"):
+        ran(land)
+
+
 def test_a_change_over_there_makes_stale_here_what_it_touched(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it was made again there; the same bytes make nothing here."""
     monkeypatch.chdir(land.root)

@@ -9,7 +9,8 @@ are loops: plans may form chains of any length.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -256,7 +257,10 @@ def _split(node: str) -> tuple[str, str]:
 
 
 def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, list[Problem]]:
-    """The plan with each plain name of another plan's artifact in full, and the names that could be of several."""
+    """The plan with each plain name of another plan's artifact in full, and the names that could be of several.
+
+    What an artifact was recorded with stays, whatever others have made since: to say the same is no change.
+    """
     given = _not_among({spec.id for spec in plan.artifacts}, plan.artifacts)
     if not given:
         return plan, []
@@ -265,7 +269,7 @@ def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, 
     having.update(_having_beyond(store, given))
     if not having:
         return plan, []
-    full = {name: plans[0] for name, plans in having.items() if len(plans) == 1}
+    full = _full_names(plan, plan_id, store, having)
     problems = [
         Problem(
             code="plan.ambiguous",
@@ -277,15 +281,33 @@ def resolved(plan: PlanSpec, plan_id: str, store: PlanStore) -> tuple[PlanSpec, 
         )
         for spec in plan.artifacts
         for r in spec.requires
-        if len(having.get(r, ())) > 1
+        if r in having and (spec.id, r) not in full
     ]
     specs = tuple(
-        msgspec.structs.replace(spec, requires=tuple(sorted({full.get(r, r) for r in spec.requires})))
-        if any(r in full for r in spec.requires)
+        msgspec.structs.replace(spec, requires=tuple(sorted({full.get((spec.id, r), r) for r in spec.requires})))
+        if not having.keys().isdisjoint(spec.requires)
         else spec
         for spec in plan.artifacts
     )
     return msgspec.structs.replace(plan, artifacts=specs), problems
+
+
+def _full_names(
+    plan: PlanSpec, plan_id: str, store: PlanStore, having: Mapping[str, list[str]]
+) -> dict[tuple[str, str], str]:
+    """What each artifact means by a name that others may have: as it was recorded, or the only one that it can be."""
+    existing = None
+    with suppress(HeadwayError):  # whoever needs the plan itself is told what is the matter with it
+        existing = store.load(plan_id)
+    recorded, completed = (existing.state.artifacts, existing.state.completed) if existing is not None else ({}, {})
+    found: dict[tuple[str, str], str] = {}
+    for spec in plan.artifacts:
+        before = recorded[spec.id].requires if spec.id in recorded else ()
+        for r in having.keys() & set(spec.requires):
+            meant = having[r] if len(having[r]) == 1 else [name for name in having[r] if name in before]
+            if len(meant) == 1:
+                found[spec.id, r] = r if r in before and spec.id in completed else meant[0]
+    return found
 
 
 def _not_among(own: Collection[str], specs: Iterable[ArtifactSpec]) -> set[str]:
