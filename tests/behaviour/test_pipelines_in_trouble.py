@@ -826,6 +826,24 @@ def test_without_jinja_a_run_that_needs_it_does_not_start(
         assert labels.run(capsys, *words).code == 0
 
 
+def test_without_jinja_a_run_does_not_start_for_units_that_are_yet_to_be_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lists them may have been paid for by then."""
+    shop = Workshop(tmp_path)
+    (tmp_path / "p.md").write_text("hi")
+    shop.file.write_text(
+        "id: p\ngoal: g\nartifacts:\n  o: {run: 'echo [1,2] > {output}', produces: o.json}\n"
+        "pipelines:\n  u:\n    units: {from: o, items: '[*]', max: 4}\n"
+        "    phases: {w: {run: echo, templates: {phase: p.md}}}\n"
+    )
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    ran = shop.run(capsys, "run")
+    assert (ran.code, ran.out) == (2, "")
+    assert "Templates are an extra\n  needed by: w\n" in ran.err
+    assert shop.run(capsys, "run", "o").code == 0
+
+
 def test_without_jinja_what_was_made_is_kept_and_put_back(
     labels: Workshop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

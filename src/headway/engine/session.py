@@ -347,8 +347,9 @@ class Session:
         """What cannot be made here at all, also of units yet to come, is said before anything is begun."""
         state, reasons = judged.execution.state, judged.reasons
         making = [spec for spec in map(state.artifacts.__getitem__, stale) if spec.templates]
-        unknown = [p for p in state.settings.pipelines if p.name not in state.units and not options.partial]
-        specs = chain(making, (phase for p in unknown for phase in p.phases))
+        listed = {name for name, found in state.units.items() if found.units}
+        unlisted = [p for p in state.settings.pipelines if p.name not in listed and not options.partial]
+        specs = chain(making, (phase for p in unlisted for phase in p.phases))
         needed = (spec for spec in specs if spec.templates and spec.has_recipe)
         refuse_without_jinja(s.id for s in needed if s.id not in reasons or reasons[s.id].code not in RESTORABLE)
 
