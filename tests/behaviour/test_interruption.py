@@ -229,6 +229,44 @@ def test_without_a_terminal_it_says_that_it_waits_for_a_function(tmp_path: Path)
     assert "Interrupted; nothing is lost. Next: headway run" in out
 
 
+PATIENT_RUN = """from headway.engine import run
+from headway.surfaces.cli.main import main
+
+run.DRAIN = 600
+raise SystemExit(main(["run"]))
+"""
+"""`headway run` that waits for ever for what it has told to stop."""
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    ["make: 'tasks:slow'", "run: 'trap \"\" TERM; touch began; sleep MARK & sleep MARK'"],
+    ids=["a function", "a command that will not hear of it"],
+)
+def test_who_asks_twice_does_not_wait(tmp_path: Path, recipe: str) -> None:
+    """Whatever is at work is ended, and the next run makes it."""
+    mark = f"8{os.getpid()}.8"
+    (tmp_path / "tasks.py").write_text(
+        "import os, time\n\n\ndef slow():\n    open('began', 'w').close()\n"
+        "    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return 'slow'\n"
+    )
+    plan = f"id: p\ngoal: g\nartifacts:\n  a: {{produces: a.txt, {recipe.replace('MARK', mark)}}}\n"
+    (tmp_path / "headway.yaml").write_text(plan)
+    command = [sys.executable, "-c", PATIENT_RUN]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert soon((tmp_path / "began").exists)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline().endswith("Once more does not wait.\n")
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, err) == (130, "Interrupted. Nothing is lost.\n")
+    assert soon(lambda: not processes(mark))
+    (tmp_path / "go").touch()
+    (tmp_path / "headway.yaml").write_text(plan.replace(recipe.replace("MARK", mark), "run: 'echo a > {output}'"))
+    assert finish(start(tmp_path))[0] == 0
+
+
 @pytest.mark.parametrize(
     "others", ["", "  b: {requires: [a], make: 'tasks:later'}\n"], ids=["no function", "a later one"]
 )

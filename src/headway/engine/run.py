@@ -412,18 +412,25 @@ class Run:
     # Ending.
 
     def _tear_down(self) -> None:
-        """Something that is no artifact's fault: leave as little open as possible, and let it be known."""
+        """Something that is no artifact's fault: leave as little open as possible, and let it be known.
+
+        Whoever has asked for it before has waited long enough: what runs is ended at once.
+        """
+        patience = DRAIN
+        with suppress(KeyboardInterrupt):  # which may strike here, too
+            patience = 0.0 if self._halt.cancelling or self._stop() else DRAIN
         self._halt.now("interrupted")
         try:
             with suppress(HeadwayError):
                 self._beginning.recall()
-                deadline = time.monotonic() + DRAIN
+                deadline = time.monotonic() + patience
                 while self._running and time.monotonic() < deadline:
                     self._take(self._outcomes())
         finally:  # also where somebody does not want to wait even for that
             if self._workers.busy:
                 self._judge.outputs.close()
                 self._workers.abandon()
+                self._groups.end_all()
         self.result.paused = Pause("interrupted")
         with suppress(HeadwayError):
             self._close()
