@@ -250,7 +250,9 @@ def test_a_run_looks_for_what_nothing_needs_only_when_there_is_twice_as_much(
 
     def freed(store: PlanStore) -> Freed:
         looked.append("once more")
-        return free_space(store, keep_days=0)
+        found = free_space(store, keep_days=0)
+        assert not store.blobs.doubled
+        return found
 
     monkeypatch.setattr(gc, "free_space", freed)
     for number in range(40):
@@ -258,7 +260,6 @@ def test_a_run_looks_for_what_nothing_needs_only_when_there_is_twice_as_much(
         assert len([p for p in (root / ".headway/blobs").iterdir() if p.suffix == ".pack"]) < 8
     assert 2 <= len(looked) <= 4
     blobs = Project(root).blobs
-    assert not blobs.doubled
     assert {blobs.get(name) for name, _ in blobs.names()} >= {f"{number:02}".encode() * 100 for number in (38, 39)}
     assert list(blobs.verify()) == []
 
@@ -282,6 +283,23 @@ def test_a_run_that_did_its_work_does_not_fail_for_packs(
         (root / ".headway/blobs/0-0.pack").symlink_to("gone")
     made("c")
     assert Path("out.txt").read_text() == "c" * 100
+
+
+def test_a_full_disk_gets_room_by_what_takes_no_writing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packs of which nothing is needed go before others are written anew, and so do large blobs."""
+    folder = root / "blobs"
+    large, live = b"l" * (LARGE + 1), b"live"
+    for several in ((b"dead", b"gone"), (large,), (live, b"beside it")):
+        blobs = Blobs(str(folder))
+        for data in several:
+            blobs.put(data)
+        blobs.close()
+    names = {data: name for name, _ in blobs.names() if (data := blobs.get(name))}
+    monkeypatch.setattr("headway.files.blobs.write_file", refused)
+    with pytest.raises(OSError, match="No space"):
+        Blobs(str(folder)).free(lambda: {names[live]}, dry_run=False)
+    left = Blobs(str(folder))
+    assert {left.get(name) for name, _ in left.names()} == {live, b"beside it"}
 
 
 def test_packs_that_hold_much_are_not_copied_for_the_sake_of_small_ones(root: Path) -> None:

@@ -595,7 +595,7 @@ def test_a_loop_that_came_to_no_end_is_made_anew_by_the_name_of_a_phase_of_a_uni
     book.needs(s1=9)
     assert list(book.go()["failed"]) == ["s1/lint"]
     book.calls()
-    assert "Next: headway run --rerun-from s1/repair" in book.do("why", "s1/lint").out
+    assert "or make it anew: headway run --rerun-from s1/repair" in book.do("why", "s1/lint").out
     rounds = [f"s1/{phase}~{n}" for n in (1, 2, 3) for phase in ("repair", "state_repair", "lint")]
     book.go("--rerun-from", "s1/repair")
     assert book.calls() == rounds
@@ -926,7 +926,8 @@ def test_nobody_can_claim_or_skip_what_says_which_units_there_are(
         assert refused.code == 2
         assert "essay:* follows from what it gathers: nobody makes it" in refused.err
         assert f"next: headway why --project {tmp_path} 'essay:*'" in refused.err
-    assert f"Next: headway run --rerun-from outline --project {tmp_path}" in shop.run(capsys, "why", "essay:*").out
+    said = shop.run(capsys, "why", "essay:*").out
+    assert f"headway run --rerun-from outline --project {tmp_path}. Next: headway show outline" in said
 
 
 def test_units_that_cannot_be_read_leave_the_plan_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

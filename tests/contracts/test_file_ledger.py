@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +118,31 @@ def _read(folder: Path, *, thorough: bool = False) -> Loaded:
     loaded = FileLedger(str(folder)).load(thorough=thorough)
     assert loaded is not None
     return loaded._replace(records=list(loaded.records))
+
+
+def is_open(fd: int, path: Path) -> bool:
+    """Whether a descriptor of this process stands for a file."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except OSError:
+        return False
+
+
+def test_a_file_that_somebody_closed_under_the_ledger_is_opened_again(folder: Path) -> None:
+    """As functions that close all files do; whatever gets its number next is not written to."""
+    ledger = FileLedger(str(folder))
+    records = write(ledger, goal("five"))
+    [held] = [fd for fd in range(256) if is_open(fd, folder / "ledger.jsonl")]
+    other = folder.parent / "other"
+    other.write_text("mine")
+    number = os.open(other, os.O_RDWR)
+    os.dup2(number, held)
+    os.close(number)
+    more = write(ledger, goal("six"), known=records[-1].position)
+    ledger.close()
+    assert other.read_text() == "mine"
+    os.close(held)
+    assert [record.seq for record in FileLedger(str(folder)).history()][-1] == more[-1].seq == records[-1].seq + 1
 
 
 def test_head_is_not_needed(folder: Path) -> None:

@@ -196,10 +196,7 @@ class Blobs:
             self._learn()
             dead = {name: size for name, size in self.names() if name not in live}
             if (dead or len(self._packs()) >= MANY_PACKS) and not dry_run:
-                self._repack(self._packs(), dead.keys())
-                for name, path in list(self._large_files()):
-                    if name in dead:
-                        self._disk.remove(path)
+                self._drop(dead.keys())
                 self._forget()
             self._sound.clear()
             total = sum(1 for _ in self.names()) - (len(dead) if dry_run else 0)
@@ -208,6 +205,24 @@ class Blobs:
                     path = os.path.join(self.folder, NEEDED)
                     write_file(self._disk, path, [b"%d" % self._total()], durable=False)
         return Freed(total, len(dead), sum(dead.values()))
+
+    def _drop(self, dead: Collection[str]) -> None:
+        """Let go of blobs: first of what takes no writing, for the disk may be full."""
+        for name, path in list(self._large_files()):
+            if name in dead:
+                self._disk.remove(path)
+        names = {pack: self._listed(pack).keys() for pack in self._packs()}
+        empty = [pack for pack, held in names.items() if held <= dead]
+        self._remove(empty)
+        left = [pack for pack in names if pack not in empty]
+        is_crowded = len(left) >= MANY_PACKS
+        self._repack([pack for pack in left if is_crowded or not names[pack].isdisjoint(dead)], dead)
+
+    def _remove(self, packs: Sequence[str]) -> None:
+        for pack in packs:
+            for path in (f"{pack}.index", pack):
+                with suppress(FileNotFoundError):
+                    self._disk.remove(os.path.join(self.folder, path))
 
     def _sweep(self) -> None:
         """Take away what killed processes left half-written: nobody writes now, so nobody needs it."""
@@ -229,10 +244,7 @@ class Blobs:
             pack, copied = f"{os.getpid()}-{os.urandom(6).hex()}.pack", dict[str, tuple[int, int]]()
             write_file(self._disk, os.path.join(self.folder, pack), self._copies(live, copied), durable=True)
             self._leave_index(pack, copied)
-        for pack in packs:
-            for path in (f"{pack}.index", pack):
-                with suppress(FileNotFoundError):
-                    self._disk.remove(os.path.join(self.folder, path))
+        self._remove(packs)
 
     def _copies(self, live: Mapping[str, Place], copied: dict[str, tuple[int, int]]) -> Iterator[bytes]:
         """Entries of a new pack; `copied` comes to say where they are in it."""

@@ -113,6 +113,8 @@ class FileLedger:
         self._witnesses = witnesses
         self._lock = FileLock(os.path.join(folder, LOCK))
         self._fd = -1
+        self._opened = (0, 0)
+        """Which file it is, whatever it is called: its device and inode."""
         self._end = Mark(0, START)
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
@@ -450,7 +452,7 @@ class FileLedger:
 
     def _catch_up(self, known: Position | None) -> Loaded:
         """Under the lock: what came after `known`, with the file mended and this object at its end."""
-        found = self._same_file() if self._fd >= 0 else None
+        found = self._same_file()
         if found is None:
             self._let_go()
             return self._first_look(known)
@@ -476,7 +478,7 @@ class FileLedger:
             self._refuse_missing(named)
             self._end, self._snapshot = Mark(0, START), None
             return Loaded([], None)
-        self._fd = self._disk.open(self.path, os.O_RDWR)
+        self._open(self._disk.open(self.path, os.O_RDWR))
         found = os.fstat(self._fd)
         size = found.st_size
         clean = head if head is not None and head.end.offset == size else None
@@ -528,7 +530,7 @@ class FileLedger:
                 self._disk.remove(temporary)
             raise
         self._let_go()
-        self._fd = fd
+        self._open(fd)
         try:
             sync_folders(self._disk, self.folder, above=PROJECT_ABOVE)
         except OSError as error:
@@ -547,16 +549,27 @@ class FileLedger:
         write_file(self._disk, path, packed, durable=True, temporary=f"{path}.new")
         return name, running.digest()
 
+    def _open(self, fd: int) -> None:
+        found = os.fstat(fd)
+        self._fd, self._opened = fd, (found.st_dev, found.st_ino)
+
     def _let_go(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             self._disk.close(fd)
 
     def _same_file(self) -> os.stat_result | None:
-        """The open file as it is now, if it is still the one at its path."""
-        found = os.fstat(self._fd)
+        """The open file as it is now, if there is one, and it is still the one at its path."""
+        if self._fd < 0:
+            return None
+        found = None
+        with suppress(OSError):
+            found = os.fstat(self._fd)
+        if found is None or (found.st_dev, found.st_ino) != self._opened:
+            self._fd = -1  # a recipe that closed all files has closed it, and its number may be another's
+            return None
         try:
-            return found if os.path.samestat(os.stat(self.path), found) else None
+            return found if os.path.samestat(os.lstat(self.path), found) else None
         except FileNotFoundError:
             return None
 
