@@ -212,7 +212,7 @@ class Blobs:
             if name in dead:
                 self._disk.remove(path)
         names = {pack: self._listed(pack).keys() for pack in self._packs()}
-        empty = [pack for pack, held in names.items() if held <= dead]
+        empty = [pack for pack, held in names.items() if all(map(dead.__contains__, held))]
         self._remove(empty)
         left = [pack for pack in names if pack not in empty]
         is_crowded = len(left) >= MANY_PACKS
