@@ -20,7 +20,7 @@ import pytest
 
 from headway import Plan, Project, bulk
 from headway.core.events import EditPreserved
-from headway.engine import row, workers
+from headway.engine import row, scribe, workers
 from headway.engine.recipes.function import Context
 from headway.engine.run import Run
 from headway.errors import HeadwayError
@@ -808,23 +808,24 @@ def test_a_system_that_gives_up_on_many_is_asked_for_each(here: Path, monkeypatc
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("slow", [True, False])
-def test_where_files_take_long_others_are_made_while_those_before_are_recorded(
-    here: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, slow: bool
+@pytest.mark.parametrize("processors", [1, 2])
+def test_others_are_made_while_those_before_are_written_and_recorded(
+    here: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, processors: int
 ) -> None:
-    """Only there; never more at once than are allowed, and what is required is in its place."""
-    monkeypatch.setattr(workers, "LIGHT_PACE", -1.0 if slow else 1e9)
+    """Where there is a processor for it; never more at once than are allowed, and what is required is in its place."""
+    monkeypatch.setattr(workers, "PROCESSORS", processors)
     for limit in ("LIGHT_MS", "LIGHT_LATE"):  # quick is quick, however busy this machine is
         monkeypatch.setattr(workers, limit, 10_000)
     monkeypatch.setattr(workers, "LIGHT_FOR", 0.002)  # so there are several rows, however fast it is
     outcomes = workers.Workers.outcomes
     monkeypatch.setattr(workers.Workers, "outcomes", lambda own, wait: outcomes(own, 60))
     real, take, lots = bulk.write, Run._take, list[int]()
-    running, most, ahead = list[int](), list[int](), list[int]()
+    running, most, ahead, writers = list[int](), list[int](), list[int](), set[str]()
     recording = threading.Event()
 
     def write(orders: list[bulk.Order]) -> list[bulk.Answer]:
         lots.append(len(orders))
+        writers.add(threading.current_thread().name)
         return real(orders)
 
     def slowly(run: Run, outcomes: list[row.Outcome]) -> None:
@@ -849,7 +850,7 @@ def test_where_files_take_long_others_are_made_while_those_before_are_recorded(
         after = [f"n{n - 300}"] if n >= 300 else []
         plan.add(f"n{n}", make=make, args={"n": n}, requires=after, produces=f"out/{n}.txt")
     assert len(plan.run(jobs=jobs).made) == 600
-    assert (bool(ahead), max(most) <= jobs) == (slow, True)
+    assert (bool(ahead), "headway-files" in writers, max(most) <= jobs) == (processors > 1, processors > 1, True)
     assert 1 < max(lots) <= row.TOGETHER
 
 
@@ -865,14 +866,14 @@ def _many(make: Callable[[int], str], number: int) -> Plan:
 
 
 @pytest.fixture
-def slow_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system on which it pays to write beside whoever goes on; and quick is quick, however busy the machine."""
-    monkeypatch.setattr(workers, "LIGHT_PACE", -1.0)
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are written beside whoever goes on; and quick is quick, however busy the machine."""
+    monkeypatch.setattr(workers, "PROCESSORS", 2)
     for limit in ("LIGHT_MS", "LIGHT_LATE"):
         monkeypatch.setattr(workers, limit, 10_000)
 
 
-@pytest.mark.usefixtures("slow_files")
+@pytest.mark.usefixtures("two_processors")
 def test_while_files_are_written_others_are_made_but_not_too_many(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By one thread, as was asked for: what is made and not yet written would be lost with the process."""
     real, begun, written, waiting = bulk.write, list[int](), list[int](), list[int]()
@@ -897,10 +898,10 @@ def test_while_files_are_written_others_are_made_but_not_too_many(here: Path, mo
     assert len(_many(make, 1500).run(jobs=1).made) == 1500
     assert (here / "out/1499/it.txt").read_text() == "1499"
     assert beside.is_set()
-    assert max(waiting) <= (workers.LIGHT_UNWRITTEN + 1) * row.TOGETHER
+    assert max(waiting) <= (scribe.BEHIND + workers.LIGHT_UNWRITTEN + 1) * row.TOGETHER
 
 
-@pytest.mark.usefixtures("slow_files")
+@pytest.mark.usefixtures("two_processors")
 def test_where_no_thread_can_be_had_for_files_they_are_written_nevertheless(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -917,7 +918,7 @@ def test_where_no_thread_can_be_had_for_files_they_are_written_nevertheless(
     assert (here / "out/299/it.txt").read_text() == "299"
 
 
-@pytest.mark.usefixtures("slow_files")
+@pytest.mark.usefixtures("two_processors")
 def test_what_cannot_be_written_beside_others_fails_alone(here: Path) -> None:
     """Its folder has become a file when its turn comes; those before and behind it are made."""
 
@@ -933,7 +934,7 @@ def test_what_cannot_be_written_beside_others_fails_alone(here: Path) -> None:
 
 def test_a_failure_lets_no_other_row_begin(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --fail-fast, what was not begun is not."""
-    monkeypatch.setattr(workers, "LIGHT_PACE", -1.0)
+    monkeypatch.setattr(workers, "PROCESSORS", 2)
     monkeypatch.setattr(workers, "LIGHT_FOR", 0.001)
     begun: list[int] = []
 

@@ -189,7 +189,9 @@ def statuses(state: State) -> dict[str, ArtifactStatus]:
     found: dict[str, ArtifactStatus]
     if state.claims or state.failed or state.made or state.skipped:
         found = {artifact_id: recorded_status(state, artifact_id) for artifact_id in artifacts}
-    else:  # as in most plans: the same, told by completions alone
+    elif completed.keys() >= artifacts.keys():  # as in most plans: nothing is left to be told
+        return dict.fromkeys(artifacts, "complete")
+    else:
         found = {artifact_id: "complete" if artifact_id in completed else "pending" for artifact_id in artifacts}
     graph = ArtifactGraph.over(artifacts)
     queue = [a for a, status in found.items() if status == "failed"]

@@ -128,7 +128,9 @@ class AsJudged:
         judge.fingerprints(makeable)
         if reading or judge.problems:
             makeable = [spec for spec in makeable if not judge.problem(spec.id)]
-        self._keeper.make_room([path for spec in makeable for path in spec.produces])
+        paths = [path for spec in makeable for path in spec.produces]
+        self._keeper.make_room(paths)
+        judge.outputs.folders.look_ahead(paths)
         loop = self._loop
         return {
             job.spec.id: Task(job, job.fp, ONCE, 0, loop, (), False, dict.fromkeys(job.spec.produces, ""), True)

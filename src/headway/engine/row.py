@@ -17,15 +17,13 @@ from headway import bulk
 from headway.bulk import Answer, Known, Order
 from headway.core.gates import Check
 from headway.core.state import Output
+from headway.engine.scribe import Scribe
 from headway.errors import HeadwayError
 from headway.files.blobs import LARGE
 from headway.files.outputs import Outputs, Placed
 
 TOGETHER = 64
 """So many files are written together at most."""
-
-FEW = 8
-"""So few files say nothing of how long one takes."""
 
 
 class Outcome(msgspec.Struct):
@@ -110,10 +108,11 @@ class Row:
 
     def __init__(self, outputs: Outputs) -> None:
         self._outputs = outputs
+        self.scribe: Scribe | None = None
+        """Who writes its files while more of it is made, and is done with them before whoever waits for the row."""
         self._folder: str | None = None
         self._lock = threading.RLock()
-        self.pace = 0.0
-        """How long, in seconds, a file took to write, of the last that were written together."""
+        self._is_well = True
         self._due = _Due()
         self._ended: list[Outcome] = []
         self._since = 0.0
@@ -153,9 +152,20 @@ class Row:
         return placed
 
     def write(self) -> bool:
-        """Write what was put off, and let those go on who waited for it; whether none of them has failed for it."""
+        """Write what was put off, and let those go on who waited for it; whether none has failed for it so far."""
+        return self._write(self._taken())
+
+    def _write_beside(self) -> bool:
+        """The same, while more is made, if there is somebody for it."""
+        due = self._taken()
+        return self._is_well if self.scribe and self.scribe.take(lambda: self._write(due)) else self._write(due)
+
+    def _taken(self) -> _Due:
         with self._lock:
             due, self._due = self._due, _Due()
+        return due
+
+    def _write(self, due: _Due) -> bool:
         written = self._write_plain(due) if due.plain else None
         files = [file for file in due.files if file.outcome.ok]  # what has failed since has left what it had by then
         ready, alone, answers = self._write_together(files) if files else ([], [], [])
@@ -173,14 +183,15 @@ class Row:
                 outcome.outputs = left_by(self._outputs, [one.path for one in made if one.path])
             self._add([added for added in due.added if added[0].ok] if failed else due.added, written)
             self._ended += due.ended
-        return not [file for file in files if not file.outcome.ok]
+            self._is_well = self._is_well and all(file.outcome.ok for file in files)
+        return self._is_well
 
     def _write_plain(self, due: _Due) -> _Written | None:
         """All that is plain, if it can be written just like that; what cannot becomes a file like any other."""
         outcomes, paths, data = zip(*due.plain, strict=True)
         answers = list[Answer]()
         with suppress(Exception):  # whatever it is, it is told of each
-            answers = self._carry_out(self._outputs.order_all(paths, data)) if not self._lost(paths) else []
+            answers = bulk.write(self._outputs.order_all(paths, data)) if not self._lost(paths) else []
         errors, found, marked = zip(*answers, strict=True) if answers else ((True,), (), ())
         if not any(errors):
             return _Written(outcomes, paths, data, found, marked)
@@ -200,15 +211,9 @@ class Row:
             ready, alone = list[File](), list[File]()
             for file in files:
                 (alone if file.placed.path.rpartition("/")[0] in lost else ready).append(file)
-            return ready, alone, self._carry_out([file.order for file in ready])
+            return ready, alone, bulk.write([file.order for file in ready])
         except Exception:  # noqa: BLE001  # whatever it is, it is told of each
             return [], files, []
-
-    def _carry_out(self, orders: list[Order]) -> list[Answer]:
-        answers = bulk.write(orders) if orders else []
-        if len(answers) > FEW:
-            self.pace = (answers[-1][2] - answers[0][2]) / (len(answers) - 1) / 1e9
-        return answers
 
     def _lost(self, paths: Sequence[str]) -> set[str]:
         """The folders that are not what they were: recipes may have done anything to them since they were looked at."""
@@ -328,7 +333,7 @@ class Row:
                 self._since = time.monotonic()
             (due.ended if due.files or due.plain else self._ended).append(outcome)
             is_much = len(due.files) >= TOGETHER or due.size >= LARGE
-        return (not is_much or self.write()) and outcome.ok
+        return (not is_much or self._write_beside()) and outcome.ok
 
     def end_with(self, made: Plain) -> bool:
         """As `place`, `add` and `end`, of an artifact from which nothing came but a file that is written later."""
@@ -341,7 +346,7 @@ class Row:
             due.ended.append(outcome)
             due.size += len(data)
             is_much = len(due.plain) >= TOGETHER or due.size >= LARGE
-        return not is_much or self.write()
+        return not is_much or self._write_beside()
 
     def tell(self, *, after: float = 0.0) -> list[Outcome]:
         """What has come of tasks since this was last asked, all of it in blobs; if the first of them waits so long."""

@@ -1,4 +1,4 @@
-"""A thread that writes the files of rows, while those that come after them are made."""
+"""A thread that writes files, while those that come after them are made."""
 
 from __future__ import annotations
 
@@ -7,22 +7,49 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from headway.engine.row import Row
+Work = tuple[Callable[[], object], Callable[[], object]]
+"""What is to be done, and who is told of it when it is."""
+
+BEHIND = 4
+"""So much may wait for it: whoever comes with more waits as well, and is no further ahead than that. To write beside it
+would help nobody: a folder takes one new name at a time, and whoever waits for that keeps a processor busy.
+"""
 
 
 class Scribe:
-    """Takes rows, and says of each that it is written. Its thread is started with the first one, and ends with the
-    process.
-    """
+    """Does what it is given, one after the other. Its thread begins with the first of it, and ends with the process."""
 
-    def __init__(self, written: Callable[[Row], None]) -> None:
-        self._written = written
-        self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+    def __init__(self) -> None:
+        self._given: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(BEHIND)
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def is_there(self) -> bool:
-        """Whether it can be given rows: the system may allow no more threads."""
+    def take(self, write: Callable[[], object]) -> bool:
+        """Write soon; False if the system allows no more threads."""
+        return self.take_last(write, lambda: None)
+
+    def take_last(self, write: Callable[[], object], written: Callable[[], object]) -> bool:
+        """Write when all that came before is written, and say so; False if the system allows no more threads."""
+        if not self._is_there():
+            return False
+        self._room.acquire()
+        self._given.put((write, written))
+        return True
+
+    def finish(self, write: Callable[[], object]) -> None:
+        """Return when this, and all that came before, is written."""
+        done = threading.Event()
+        if self.take_last(write, done.set):
+            done.wait()
+        else:
+            write()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._given.put(None)
+
+    def _is_there(self) -> bool:
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._write, name="headway-files", daemon=True)
@@ -33,16 +60,10 @@ class Scribe:
                 self._thread = thread
             return True
 
-    def take(self, row: Row) -> None:
-        """Write its files as soon as those before are written."""
-        self._rows.put(row)
-
-    def close(self) -> None:
-        """No more rows."""
-        self._rows.put(None)
-
     def _write(self) -> None:
-        while (row := self._rows.get()) is not None:
+        while (given := self._given.get()) is not None:
+            self._room.release()
+            write, written = given
             with suppress(Exception):  # which a row sees to itself: other rows do not depend on that
-                row.write()
-            self._written(row)
+                write()
+            written()

@@ -3,11 +3,12 @@
 Handing a task to a thread and waiting for it takes longer than many functions take. Those that were quick often enough,
 or the last time, are light: one thread makes them one after the other, as many as there are, and tells of all of them
 at once. Others help only when that takes long: what is over in a moment would rather wait for Python than for a
-processor, unless it is files that it waits for. Where these take long, they are written by a thread of their own.
+processor. Their files are written by a thread of their own, which needs no Python for it.
 """
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -21,7 +22,7 @@ from headway.engine.row import Outcome, Row
 from headway.engine.scribe import Scribe
 from headway.errors import TryLater
 
-LIGHT_AT_ONCE = 256
+LIGHT_AT_ONCE = 512
 """So many light tasks are taken at once at most: more than a thread makes before it tells of them."""
 
 LIGHT_MS, LIGHT_AFTER = 2, 8
@@ -38,13 +39,13 @@ LIGHT_FOR = 0.02
 LIGHT_LATE = 0.04
 """When that takes longer, others help."""
 
-LIGHT_PACE = 60e-6
-"""Where a file takes longer to write than this, in seconds, light tasks are made while those before are written, and
-others are recorded. Where it does not, all of them would only wait for Python."""
-
 LIGHT_UNWRITTEN = 2
 """So many rows of them are yet to be written at most when the next is begun, unless others have to help: whoever kills
 the run loses these, too."""
+
+
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""How many processors there are. On a single one, whoever writes beside others only takes turns with them."""
 
 
 class _News(NamedTuple):
@@ -55,8 +56,15 @@ class _News(NamedTuple):
     row: Row | None
 
 
+Given = queue.SimpleQueue[tuple[bool, Task] | None]
+"""What a thread is given to do: a light task and those behind it, or another."""
+
+
 class Workers:
-    """Takes tasks, gives outcomes. Threads are started as they are needed and end with the process."""
+    """Takes tasks, gives outcomes. Threads are started as they are needed and end with the process.
+
+    Whoever came back last is given the next task: what it needs for that is still at hand.
+    """
 
     def __init__(
         self,
@@ -76,16 +84,16 @@ class Workers:
         self._row = row
         self._rows: list[Row] = []
         self._busy = 0
-        self._tasks: queue.SimpleQueue[tuple[bool, Task] | None] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[_News] = queue.SimpleQueue()
-        self._scribe = Scribe(lambda row: self._ended.put(_News(False, True, row)))
+        self._scribe = Scribe() if PROCESSORS > 1 else None
         self._threads: list[threading.Thread] = []
+        self._given: list[Given] = []
+        self._idle: list[Given] = []
         self._may_be_light = light
         self._took = took
         self._light: deque[Task] = deque()
         self._on_light = 0
         self._unwritten = 0
-        self._ahead = False
         self._quick: dict[str, int] = {}
         self._late = False
 
@@ -157,7 +165,7 @@ class Workers:
         found = found or []
         for row in self._rows.copy():  # what a thread has done before one that takes its time is told of meanwhile
             found += row.tell(after=LIGHT_LATE)
-        if self._ahead and all(outcome.ok for outcome in found):
+        if self._scribe and all(outcome.ok for outcome in found):
             self._go_on_with_light()  # unless one has failed, and others may be about to
         return found
 
@@ -201,9 +209,10 @@ class Workers:
 
     def close(self) -> None:
         """No more tasks."""
-        for _ in self._threads:
-            self._tasks.put(None)
-        self._scribe.close()
+        for given in self._given:
+            given.put(None)
+        if self._scribe is not None:
+            self._scribe.close()
 
     def abandon(self) -> None:
         """Nobody waits any more: what is still at work ends where it next gets back to Python code."""
@@ -217,10 +226,12 @@ class Workers:
         self._on_light += light
         if len(self._threads) < min(self._count, self._busy):
             self._add_thread()
-        self._tasks.put((light, task))
+        (self._idle.pop() if self._idle else self._given[-1]).put((light, task))
 
     def _add_thread(self) -> None:
-        thread = threading.Thread(target=self._work, name=f"headway-{len(self._threads)}", daemon=True)
+        given: Given = queue.SimpleQueue()
+        name = f"headway-{len(self._threads)}"
+        thread = threading.Thread(target=self._work, args=(given,), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # the system allows no more; those that there are make everything
@@ -234,6 +245,8 @@ class Workers:
             self._count = len(self._threads)
         else:
             self._threads.append(thread)
+            self._given.append(given)
+            self._idle.append(given)
 
     def _told(self, news: _News) -> list[Outcome]:
         row = news.row
@@ -244,25 +257,29 @@ class Workers:
         if row is None:
             return []
         self._rows.remove(row)
-        if news.light and row.pace:
-            self._ahead = row.pace > LIGHT_PACE
         return row.tell()
 
-    def _work(self) -> None:
-        while (given := self._tasks.get()) is not None:
-            is_light, task = given
-            row = self._row()
-            self._rows.append(row)
-            is_left = False
-            try:
-                is_well = self._make(self._with_others(task) if is_light else (task,), row)
-                is_left = is_light and is_well and self._ahead and self._scribe.is_there()
-                if not is_left:
-                    row.write()
-            finally:
-                self._ended.put(_News(True, is_light, None if is_left else row))
-            if is_left:
-                self._scribe.take(row)
+    def _work(self, given: Given) -> None:
+        while (one := given.get()) is not None:
+            self._make_row(*one, given)
+
+    def _make_row(self, is_light: bool, task: Task, given: Given) -> None:
+        row, is_left = self._row(), False
+        scribe = row.scribe = self._scribe if is_light else None
+        self._rows.append(row)
+        try:
+            is_well = self._make(self._with_others(task) if is_light else (task,), row)
+            is_left = is_well and scribe is not None and scribe.take_last(row.write, lambda: self._tell_of(row))
+            if scribe is None:
+                row.write()
+            elif not is_left:  # behind one that failed nothing is begun before that is told
+                scribe.finish(row.write)
+        finally:
+            self._idle.append(given)
+            self._ended.put(_News(True, is_light, None if is_left else row))
+
+    def _tell_of(self, row: Row) -> None:
+        self._ended.put(_News(False, True, row))
 
     def _with_others(self, task: Task | None) -> Iterator[Task]:
         """A light task and those behind it, until it is time to tell of them."""

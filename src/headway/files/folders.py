@@ -50,6 +50,13 @@ class Folders:
         parent = path.rpartition("/")[0]
         return parent in self._sound and bulk.is_clear(self._prefix + parent, self._prefix + path)
 
+    def look_ahead(self, paths: list[str]) -> None:
+        """Have the system find out what stands at these, while others use the interpreter: whoever is about to look at
+        one of them need not wait until nobody puts a file beside it.
+        """
+        if bulk.changed is not bulk.changed_one_by_one:
+            bulk.changed(self._prefix, paths, [bulk.NOTHING] * len(paths))
+
     def look_again(self, path: str) -> None:
         """The same once more, right before something is put there: recipes, or others, may have done anything since."""
         self.forget()
