@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +55,44 @@ def test_a_variable_that_a_function_reads_counts() -> None:
     assert Path("reads.txt").read_text() == "Two"
     assert plan_with(title="One").run().reused == ["reads"]
     assert plan_with(title="One", other="too").run().made == ["reads"]
+
+
+def test_a_variable_that_a_recipe_does_not_read_is_not_why_it_changed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was kept when the variable changed is not made for it later, and nobody is told so."""
+    Path("lib.py").write_text("def h(): return 'h'\ndef r(ctx): return str(ctx.vars['x'])\n")
+    Path("ask.md").write_text("{{ vars.y }}")
+    Path("say.py").write_text("def say(ctx): return ctx.prompt\n")
+    Path("headway.yaml").write_text(
+        "id: named\ngoal: g\nvars: {x: 1, y: 1}\nartifacts:\n"
+        "  h: {produces: h.txt, make: 'lib:h'}\n"
+        "  r: {produces: r.txt, make: 'lib:r'}\n"
+        "  c: {produces: c.txt, run: 'echo {vars.y} $FOO > {output}', env: [FOO]}\n"
+        "  p: {produces: p.txt, make: 'say:say', templates: ask.md}\n"
+    )
+
+    def told(*words: str) -> dict[str, str]:
+        capsys.readouterr()
+        main([*words, "--json"])
+        reasons = json.loads(capsys.readouterr().out)["reasons"]
+        return {a: re.sub(r": [0-9a-f]{8} → [0-9a-f]{8}", "", reason["text"]) for a, reason in reasons.items()}
+
+    main(["run"])
+    assert told("run", "--set", "x=2") == {"r": "recipe changed (vars.x: 1 → 2)"}
+    Path("lib.py").write_text("def h(): return 'H'\ndef r(ctx): return str(ctx.vars['x'])\n")
+    Path("say.py").write_text("def say(ctx): return ctx.prompt + '!'\n")
+    monkeypatch.setenv("FOO", "foo")
+    assert told("run") == {
+        "h": "recipe changed (code)",
+        "c": "recipe changed (FOO in env)",
+        "p": "recipe changed (code)",
+    }
+    assert told("run", "--set", "y=2") == {
+        "r": "recipe changed (vars.y: 1 → 2)",  # which of them a function reads cannot be told
+        "c": "recipe changed (vars.y: 1 → 2)",
+        "p": "recipe changed (vars.y: 1 → 2)",
+    }
 
 
 def test_a_script_that_a_command_names_is_a_source_and_what_it_imports_has_to_be_named(

@@ -5,7 +5,8 @@ Looks at code and at the environment; lets core/fingerprint.py put the digests t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +200,15 @@ class Digests:
             reads_vars = bool(spec.version) or code.endswith(READS_VARS)
             found.append(recipe_digest(named, settings, code=code, env=env, reads_vars=reads_vars))
         return found
+
+    def variables_of(self, spec: ArtifactSpec) -> Collection[str] | None:
+        """The variables that count for how an artifact is made, besides those that its command names; None for all of
+        them, as where a function reads any: which, cannot be told.
+        """
+        with suppress(NotEncodable, UsageError):  # whose code cannot be read is made by nobody
+            if spec.make and (spec.version or self._code(spec).endswith(READS_VARS)):
+                return None
+        return self._prompted(spec) or ()
 
     def _prompted(self, spec: ArtifactSpec) -> dict[str, Any] | None:
         """The variables that count because the artifact's prompt shows them."""

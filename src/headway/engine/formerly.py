@@ -5,7 +5,7 @@ Reads a ledger only when a spec or a recipe differs, and no part of it twice: co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,6 +20,9 @@ from headway.errors import HeadwayError
 from headway.plan_folder import PlanFolder
 
 NAMEABLE = frozenset({"spec_changed", "recipe_changed"})
+
+Counts = Collection[str] | None
+"""The variables of a plan that count for a recipe besides those that its command names; None: all of them."""
 
 
 class Former(NamedTuple):
@@ -39,14 +42,19 @@ class Formerly:
         self._seqs: dict[str, int] = {}
         self._known: dict[str, Former | None] = {}
 
-    def name(self, reason: Reason, spec: ArtifactSpec, settings: Settings) -> Reason:
-        """The same reason, by the key that changed, with its old and its new value."""
+    def name(
+        self, reason: Reason, spec: ArtifactSpec, settings: Settings, counts: Callable[[ArtifactSpec], Counts]
+    ) -> Reason:
+        """The same reason, by the key that changed, with its old and its new value. `counts`: which variables may be
+        what changed a recipe.
+        """
         former = self._of(spec.id)
         if former is None:
             return reason
-        found = (
-            _named_spec(former.spec, spec) if reason.code == "spec_changed" else _named_recipe(former, spec, settings)
-        )
+        if reason.code == "spec_changed":
+            found = _named_spec(former.spec, spec)
+        else:
+            found = _named_recipe(former, spec, settings, counts(spec))
         if found is None:
             return reason
         subject, was, now = found
@@ -84,7 +92,9 @@ def _named_spec(was: ArtifactSpec, now: ArtifactSpec) -> tuple[str, str, str] | 
     return None
 
 
-def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tuple[str, str, str] | None:
+def _named_recipe(
+    former: Former, spec: ArtifactSpec, settings: Settings, counts: Counts
+) -> tuple[str, str, str] | None:
     """The first part of a recipe that differs: what the plan says comes before what it names."""
     was = former.spec
     for field in ("run", "make", "version"):
@@ -93,7 +103,7 @@ def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tup
             return field, words(old), words(new)
     if was.item != spec.item:
         return "item", words(was.item), words(spec.item)
-    before, after = _values(was, former.settings), _values(spec, settings)
+    before, after = _values(was, former.settings, counts), _values(spec, settings, counts)
     for name in {**after, **before}:
         if before.get(name) != after.get(name):
             return name, words(before.get(name)), words(after.get(name))
@@ -106,13 +116,11 @@ def _named_recipe(former: Former, spec: ArtifactSpec, settings: Settings) -> tup
     return (variable, "", "") if declared else None
 
 
-def _values(spec: ArtifactSpec, settings: Settings) -> Mapping[str, Any]:
-    if spec.run and not spec.templates:
-        return command_values(spec, settings)
+def _values(spec: ArtifactSpec, settings: Settings, counts: Counts) -> Mapping[str, Any]:
     return {
         **(command_values(spec, settings) if spec.run else {}),
         **{f"args.{name}": value for name, value in spec.args.items()},
-        **{f"vars.{name}": value for name, value in settings.vars.items()},
+        **{f"vars.{name}": value for name, value in settings.vars.items() if counts is None or name in counts},
     }
 
 

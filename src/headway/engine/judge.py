@@ -359,13 +359,14 @@ class Judge:
         done = self.known(spec.id)
         if self._formerly is None or done is None:
             return reason
+        settings, counts = self.state.settings, self.digests.variables_of
         if reason.code != "adopted_edit":
-            return self._formerly.name(reason, spec, self.state.settings)
+            return self._formerly.name(reason, spec, settings, counts)
         stale = [r for r in earlier if not self._is_known(r)]
         changed = compare_parts(done.fp, self.now[spec.id], stale)
         if changed.code not in NAMEABLE:
             return reason
-        return reason._replace(subject=self._formerly.name(changed, spec, self.state.settings).text)
+        return reason._replace(subject=self._formerly.name(changed, spec, settings, counts).text)
 
     def made_from(self, artifact_id: str) -> Fingerprint:
         """What the artifact would be made from, as of when it was judged; taken now if nobody asked so far."""
