@@ -24,6 +24,7 @@ from headway.files import observe
 from headway.files.observe import Observer
 from headway.files.outputs import Outputs
 from headway.plan_folder import PlanFolder
+from headway.surfaces.cli.main import main
 from headway.work import Work
 from tests.bench import Bench, after
 from tests.workshop import Workshop
@@ -428,6 +429,43 @@ def test_only_what_is_there_can_be_accepted(bench: Bench) -> None:
         bench.accept()
 
 
+def test_of_all_what_can_be_accepted_is_and_of_the_rest_it_is_said_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is half there, or a folder where a file belongs, can only be set aside, as it is told."""
+    monkeypatch.chdir(tmp_path)
+    Path("headway.yaml").write_text(
+        "id: adopt\ngoal: g\nartifacts:\n"
+        "  pair: {produces: [1.txt, 2.txt], run: 'echo 1 > 1.txt; echo 2 > 2.txt'}\n"
+        "  site: {produces: site.txt, run: 'echo site > {output}'}\n"
+        "  dir: {produces: dir.txt, run: 'echo dir > {output}'}\n"
+    )
+    for path in ("1.txt", "site.txt", "dir.txt/it"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text("mine")
+
+    def run(*words: str, code: int) -> tuple[str, str]:
+        assert main([*words]) == code
+        said = capsys.readouterr()
+        return said.out, said.err
+
+    unfit = ("2.txt is missing", "dir.txt is a folder, and a file belongs there")
+    out, _ = run("run", code=3)
+    assert all(f"cannot be accepted: {why}\n" in out for why in unfit)
+    assert (
+        "pair, dir were there before they were made. They were not touched. Decide: headway run --discard-edits\n"
+        in out
+    )
+    out, err = run("accept", "--all", code=0)
+    assert out == "Accepted 1: site. Next: headway run\n"
+    assert all(f"is left as it is: {why}. headway run " in err for why in unfit)
+    _, err = run("accept", "--all", code=2)
+    assert (unfit[0] in err, "next: headway run pair --discard-edits" in err) == (True, True)
+    out, _ = run("run", "pair", "dir", "--discard-edits", code=0)
+    assert (Path("1.txt").read_text(), Path("dir.txt").read_text()) == ("1\n", "dir\n")
+    assert out.count(" brings it back") == 2
+
+
 def test_a_path_that_several_change_names_whoever_left_it_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -748,7 +786,7 @@ def test_an_edit_that_is_fit_is_not_left_there_unaccepted(bench: Bench) -> None:
     bench.write("x.txt", "mine")
     bench.run(on_edit="discard")
     bench.delete("y.txt")
-    with pytest.raises(UsageError, match="nothing to accept"):
+    with pytest.raises(UsageError, match="cannot be accepted"):
         Work(bench.project).restore("plan", "a")
     assert bench.read("x.txt") == "x\n"
 

@@ -132,25 +132,40 @@ class Edits:
                 )
             self._keeper.adopt(artifact_id, why, brought)
 
-    def refuse_absent(self, artifact_id: str) -> None:
-        """What is not there cannot be accepted."""
+    def refuse_unfit(self, artifact_id: str) -> None:
+        """What is not there, or no output, cannot be accepted."""
+        problem = self.unfit(artifact_id)
+        if not problem:
+            return
         spec = self._record.state.artifacts[artifact_id]
-        has_something = spec.produces or spec.modifies or spec.effects
-        problem = self._absent(spec) if has_something else "it has no files"
-        if problem:
+        if any(self._stands(path.rstrip("/")) for path in (*spec.produces, *spec.modifies)):
             raise UsageError(
-                f"There is nothing to accept for {artifact_id}",
+                f"What is there for {artifact_id} cannot be accepted",
                 facts={"reason": problem},
-                hint=f"headway run {as_word(artifact_id)}",
-                code="accept.missing",
+                hint=f"headway run {as_word(artifact_id)} --discard-edits",
+                code="accept.unfit",
             )
+        raise UsageError(
+            f"There is nothing to accept for {artifact_id}",
+            facts={"reason": problem},
+            hint=f"headway run {as_word(artifact_id)}",
+            code="accept.missing",
+        )
+
+    def unfit(self, artifact_id: str) -> str:
+        """Why what stands at its paths cannot be accepted, whatever is in it; or ""."""
+        spec = self._record.state.artifacts[artifact_id]
+        return self._unfit(spec) if spec.produces or spec.modifies or spec.effects else "it has no files"
 
     def policy(self, spec: ArtifactSpec) -> str:
         """What becomes of edits of an artifact: `ask`, `accept` or `discard`."""
         return self._options.on_edit or spec.on_edit or self._record.state.settings.on_edit
 
     def _ask(self, artifact_id: str, reason: Reason) -> None:
-        self._tally.hold(artifact_id, reason.code, ["--accept-edits", self._without(artifact_id)], reason)
+        """What is half there, say, can only be set aside: there is one answer then, and why."""
+        unfit = self.unfit(artifact_id) if reason.code in ("untracked_output", "output_modified") else ""
+        answers = [self._without(artifact_id)] if unfit else ["--accept-edits", self._without(artifact_id)]
+        self._tally.hold(artifact_id, reason.code, answers, reason, f"it cannot be accepted: {unfit}" if unfit else "")
 
     def ask_at_last(self, edited: Mapping[str, str]) -> None:
         """Files that are changed in place and that somebody wrote while the run was on, by who answers for them."""
@@ -182,11 +197,22 @@ class Edits:
 
     def _refusal(self, spec: ArtifactSpec) -> str:
         """Why what stands at its paths cannot be adopted, or ""."""
-        return self._absent(spec) or (self._jobs.verify(spec) if spec.verify else "")
+        return self._unfit(spec) or (self._jobs.verify(spec) if spec.verify else "")
 
-    def _absent(self, spec: ArtifactSpec) -> str:
-        """What is not there and has to be, in words, or ""."""
-        absent = [p for p in spec.produces if not os.path.lexists(os.path.join(self._root, p))]
+    def _unfit(self, spec: ArtifactSpec) -> str:
+        """What is not there and has to be, or is no output, in words; or ""."""
+        absent = [path for path in spec.produces if not self._stands(path)]
         if len(absent) < len(spec.produces) + len(spec.modifies):  # else it would be nothing at all
-            absent = [p for p in absent if p not in spec.optional]
-        return f"{', '.join(absent)} is missing" if absent else ""
+            absent = [path for path in absent if path not in spec.optional]
+        strange = [path for path in absent if self._stands(path.rstrip("/"))]
+        if strange:
+            return f"{strange[0].rstrip('/')} is no folder, and one belongs there"
+        if absent:
+            return f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing"
+        files = (os.path.join(self._root, path) for path in spec.produces if path[-1] != "/")
+        folder = next((file for file in files if os.path.isdir(file) and not os.path.islink(file)), "")
+        return f"{os.path.relpath(folder, self._root)} is a folder, and a file belongs there" if folder else ""
+
+    def _stands(self, path: str) -> bool:
+        """Whether anything stands at a path."""
+        return os.path.lexists(os.path.join(self._root, path))

@@ -145,13 +145,17 @@ class Run:
         """Take away what killed processes left beside the outputs of these; nothing that somebody wrote is lost."""
         self._keeper.sweep(specs)
 
+    def unfit(self, artifact_id: str) -> str:
+        """Why what stands at the paths of an artifact cannot be accepted, whatever is in it; or ""."""
+        return self._edits.unfit(artifact_id)
+
     def accept(self, ids: Sequence[str], why: str, brought: Sequence[Output] = ()) -> None:
         """Adopt what stands at their paths (or an effect elsewhere: somebody saw it), or say why that cannot be.
 
         If anything is not there, nothing is adopted; what is refused only when it is looked at names those before it.
         """
         for artifact_id in ids:
-            self._edits.refuse_absent(artifact_id)
+            self._edits.refuse_unfit(artifact_id)
         for number, artifact_id in enumerate(ids):
             self._judge.state = self._record.state
             try:

@@ -17,6 +17,7 @@ from headway.core.commands import ExpandUnits
 from headway.core.events import Record
 from headway.core.freshness import EDITS, RESTORABLE, Reason
 from headway.core.graph import ArtifactGraph
+from headway.core.ids import as_word
 from headway.core.lifecycle import files_of, unfinished
 from headway.core.plan import ArtifactSpec
 from headway.core.state import Output, Position, State
@@ -506,14 +507,16 @@ class Session:
         reason: str = "",
         brought: Sequence[Output] = (),
     ) -> list[str]:
-        """What is on disk counts as the output of these artifacts, also where they were never made.
+        """What is on disk counts as the output of these artifacts, also where they were never made; or, of all, what
+        can be accepted: of the rest it is said why not, unless there is nothing else.
 
         `brought`: of a file that others change after them, these bytes do, which stand there only for now.
         """
         judged = self.judge(plan_id)
         state = judged.execution.state
         named = [made_as(state, resolve(state, [word])) for word in words]
-        wanted = {a for ids in named for a in ids}
+        meant = {a for ids in named for a in ids}
+        wanted = set(meant)
         if everything:
             wanted.update(a for a, found in judged.reasons.items() if found.code in EDITS)
         if everything and not wanted:
@@ -527,6 +530,12 @@ class Session:
             judged.judge.follow(writer.state or state)
             run = self._run(writer, judged, Call(Options(), Silent()), folder.run_lock())
             accepted = [a for a, found in judged.reasons.items() if a in wanted and (brought or not found.fresh)]
+            unfit = {a: problem for a in accepted if a not in meant and (problem := run.unfit(a))}
+            if len(unfit) < len(accepted):
+                accepted = [a for a in accepted if a not in unfit]
+                for artifact_id, problem in unfit.items():
+                    way = f"headway run {as_word(artifact_id)} --discard-edits makes it"
+                    self.store.notice(f"{artifact_id} is left as it is: {problem}. {way}")
             run.accept(accepted, reason, brought)
         return accepted
 
