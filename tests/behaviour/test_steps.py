@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from headway.engine.recipes.function import Context
 from tests.bench import Bench
+from tests.processes import soon
 
 
 def test_a_step_is_called_once_across_attempts(bench: Bench) -> None:
@@ -170,3 +173,67 @@ def test_a_step_survives_the_death_of_the_process(tmp_path: Path) -> None:
     (tmp_path / "go").write_text("")
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
     assert ((tmp_path / "calls").read_text(), (tmp_path / "a.txt").read_text()) == ("x", "value")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_run_that_is_asked_to_stop_begins_no_other_step(bench: Bench, asynchronous: bool) -> None:
+    """Whatever the function makes of errors; what it had done by then is on record, and the next run goes on there."""
+    done, asked = list[int](), list[str]()
+
+    def part(number: int) -> int:
+        done.append(number)
+        if number == 1:
+            asked.append("interrupted")
+            assert soon(lambda: len(halted) > 1)
+        return number
+
+    async def later(number: int) -> int:
+        return part(number)
+
+    halted: list[str] = []
+
+    def stop() -> str:
+        halted.extend(asked)  # whoever has asked was heard when this is asked again
+        return asked[0] if asked else ""
+
+    def make(ctx: Context) -> str:
+        try:
+            return "".join(str(ctx.step("part", part, number)) for number in range(4))
+        except Exception:  # noqa: BLE001  # as people write it
+            return "caught"
+
+    async def make_later(ctx: Context) -> str:
+        return "".join([str(await ctx.step("part", later, number)) for number in range(4)])
+
+    bench.plan("a")
+    bench.makes("a", make_later if asynchronous else make)
+    paused = bench.run(stop=stop).result.paused
+    assert paused is not None
+    assert paused.code == "interrupted"
+    assert done == [0, 1]
+    asked.clear()
+    assert bench.run().log == ["made a"]
+    assert (done, bench.out("a")) == ([0, 1, 2, 3], "0123")
+
+
+def test_what_has_effects_is_not_stopped_between_two_steps(bench: Bench) -> None:
+    """Half of an effect would have to be asked about."""
+    done, asked, halted = list[int](), list[str](), list[str]()
+
+    def part(number: int) -> int:
+        done.append(number)
+        asked[:] = ["interrupted"]
+        assert soon(lambda: len(halted) > 1)
+        return number
+
+    def stop() -> str:
+        halted.extend(asked)
+        return asked[0] if asked else ""
+
+    def make(ctx: Context) -> str:
+        return "".join(str(ctx.step("part", part, number)) for number in range(3))
+
+    bench.plan(a={"effects": "external"})
+    bench.makes("a", make)
+    bench.run(stop=stop)
+    assert (done, bench.out("a")) == ([0, 1, 2], "012")

@@ -14,7 +14,7 @@ from headway.core.plan import ArtifactSpec
 from headway.core.state import Fingerprint, Step
 from headway.engine.judge import Judge
 from headway.engine.making import Task, Workshop, told
-from headway.engine.recipes.base import Inputs, Job, Stepper, Surroundings
+from headway.engine.recipes.base import Inputs, Job, Stepper, Stopped, Surroundings
 from headway.engine.recording import Recorder
 from headway.engine.result import Reporter
 from headway.engine.scheduler_lock import Groups
@@ -156,6 +156,8 @@ class Jobs(Surroundings):
             label = name if counts[name] == 1 else f"{name}#{counts[name]}"
             known = self._record.state.steps.get(artifact_id, {}).get(label)
             known = known if known is not None and known.key == key else None
+            if known is None and self.cancelled() and not job.spec.effects:  # half an effect is nobody's wish
+                raise Stopped
             if is_async:
                 return known_or_kept(label, known, call)
             return keep(label, call()) if known is None else taken_from(known, blobs)

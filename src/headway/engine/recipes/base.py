@@ -21,6 +21,10 @@ TO = " … "
 """Between the first and the last line of what a failed command says: either may be the one that helps."""
 
 
+class Stopped(BaseException):
+    """The run stops, and so does the function that was about to begin another step: its own handlers are no answer."""
+
+
 class Kept:
     """The beginning and the end of what a command prints, however much that is."""
 

@@ -22,7 +22,7 @@ import msgspec
 
 from headway.engine import loaded
 from headway.engine.imports import at_work, exit_at_once, guard_exit, reading, told, way_out, words_of
-from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper, wait_of
+from headway.engine.recipes.base import Attempt, Input, Job, QuotaExhausted, Stepper, Stopped, wait_of
 from headway.engine.recipes.prints import kept_prints
 from headway.engine.steps import all_told, as_json
 from headway.errors import UsageError
@@ -299,7 +299,7 @@ def _attempt(job: Job, loop: asyncio.AbstractEventLoop | None) -> str | bytes | 
     except _TimeIsUp:
         return Attempt(False, "timeout", f"No end after {job.timeout:g} s")
     except BaseException as error:  # noqa: BLE001  # whatever a recipe raises is its failure, not ours
-        if type(error).__name__ == "CancelledError":
+        if isinstance(error, Stopped) or type(error).__name__ == "CancelledError":
             return Attempt(False, "cancelled", "Cancelled")
         return _raised(function)
 
