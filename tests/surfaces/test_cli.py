@@ -596,6 +596,26 @@ def test_bash_completes(run: Run, tmp_path: Path) -> None:
     assert done.stdout.split() == ["show", "set"]
 
 
+def test_the_plan_file_of_another_project_is_refused_unless_that_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its paths are the other project's: nothing is made or written here, and what is named goes on."""
+    (tmp_path / "big").mkdir()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "big/headway.yaml").write_text(
+        "id: big\ngoal: g\nartifacts:\n  a: {produces: a.txt, run: 'echo a > {output}'}\n"
+    )
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["run", "--plan", "../big/headway.yaml", "--project", "../big"]) == 0
+    capsys.readouterr()
+    for verb in ("run", "status"):
+        assert main([verb, "--plan", "../big/headway.yaml"]) == 2
+        assert "next: add --project ../big, or --project . if it is meant for this folder" in capsys.readouterr().err
+    assert [*(tmp_path / "here").iterdir()] == []
+    assert main(["run", "--plan", "../big/headway.yaml", "--project", "."]) == 0
+    assert (tmp_path / "here/a.txt").exists()
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: ("id: x\ngoal: " + text).encode("utf-8")))
 def test_any_plan_file_ends_in_an_answer(tmp_path: Path, data: bytes) -> None:

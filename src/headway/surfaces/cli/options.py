@@ -97,9 +97,26 @@ def _folder(args: Any) -> str:
     from headway.files.identity import find_root
 
     if args.project is None:
-        return find_root(os.getcwd(), home=os.path.expanduser("~"))
+        root = find_root(os.getcwd(), home=os.path.expanduser("~"))
+        refuse_another_project(getattr(args, "plan", None), root)
+        return root
     refuse_missing_folder(args.project)
     return str(os.path.abspath(args.project))
+
+
+def refuse_another_project(plan: str | None, root: str) -> None:
+    """The plan file of another project makes nothing here, unless --project says so: its paths are that project's."""
+    from headway.core.ids import as_word
+    from headway.files.identity import find_project
+
+    other = find_project(os.path.dirname(os.path.abspath(plan.partition(".py:")[0]))) if plan else ""
+    if other and os.path.realpath(other) != os.path.realpath(root):
+        raise UsageError(
+            f"{plan} is another project's",
+            facts={"its project": other, "the project here": root},
+            hint=f"add --project {as_word(os.path.relpath(other))}, or --project . if it is meant for this folder",
+            code="project.other",
+        )
 
 
 def refuse_missing_folder(path: str) -> None:
