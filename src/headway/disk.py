@@ -213,6 +213,18 @@ def boot_id() -> str:
         return ""
 
 
+def file_of(fd: int) -> tuple[int, int] | None:
+    """Which file a descriptor stands for, whatever it is called: its device and inode; None if it stands for none.
+
+    A recipe may close all files of its process, and open others under the same numbers.
+    """
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def file_kind(path: str) -> str:
     """What stands at a path: "file", "folder", "link", "pipe", "special file" or "" for nothing."""
     try:

@@ -138,6 +138,16 @@ class StorageFailed(DamageError):
     code = "storage.failed"
 
 
+def closed_by_recipe(path: str) -> StorageFailed:
+    """A recipe that closes all files of its process closes those that a run holds, too."""
+    return StorageFailed(
+        "A recipe has closed files that are this run's",
+        facts={"file": path, "events lost": "none that was acknowledged"},
+        hint="headway run goes on; what closes all files belongs into a process of its own: run: instead of make:",
+        code="storage.closed",
+    )
+
+
 class TryLater(HeadwayError):
     """Somebody else is at it, or it is not time yet."""
 

@@ -24,6 +24,9 @@ from headway.projections.saved_execution import SavedExecution
 
 TRASH = ".deleted-"
 
+TO_MS = len("2026-11-15T18:04:05.123")
+"""So much of a time is compared: some are told to the microsecond, and some are not."""
+
 
 class PlanVersion(NamedTuple):
     """One state of a plan's structure, and what made it differ from the one before."""
@@ -230,13 +233,13 @@ class PlanStore:
         """Delete plans that are complete or closed and were not touched for this long; those that plans require which
         stay are left. Their ids.
         """
-        limit = (datetime.now(UTC) - max_age).isoformat(timespec="microseconds")
+        limit = (datetime.now(UTC) - max_age).isoformat(timespec="milliseconds")[:TO_MS]
         old = [
             entry.plan_id
             for entry in self.list_all()
             if entry.execution
             and entry.execution.status in ("complete", "closed")
-            and entry.execution.updated_at < limit
+            and entry.execution.updated_at[:TO_MS] <= limit
         ]
         users = self.required_by() if old else {}
         going = set(old)

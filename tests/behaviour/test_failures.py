@@ -266,6 +266,19 @@ def test_five_equal_errors_in_a_row_stop_new_starts(bench: Bench) -> None:
     assert ran.result.paused.code == "same_error"
 
 
+@pytest.mark.parametrize(("code", "many"), [(errno.ENOSPC, 5), (errno.EMFILE, 5), (errno.EACCES, 9)])
+def test_a_disk_that_is_full_stops_new_starts_whichever_file_it_is(bench: Bench, code: int, many: int) -> None:
+    """What the system says of itself strikes all; what it says of a file, that file."""
+
+    def make(ctx: Context) -> str:
+        raise OSError(code, os.strerror(code), f"{ctx.id}.txt")
+
+    bench.plan(" ".join(f"n{i}" for i in range(9)))
+    for i in range(9):
+        bench.makes(f"n{i}", make)
+    assert bench.run().log == [f"failed n{i}" for i in range(many)]
+
+
 def test_different_errors_stop_nothing(bench: Bench) -> None:
     """Keep going is the default."""
     keys: dict[str, Any] = {f"n{i}": {"run": f"echo {i} >&2; exit 1"} for i in range(7)}

@@ -9,11 +9,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from headway import bulk
+from headway.engine import run, workers
+from headway.engine.recipes.function import Context
+from headway.engine.row import Outcome
 from headway.ledger.lock import FileLock
 from headway.project import Project
 from headway.surfaces.cli import entry
@@ -633,3 +639,66 @@ def test_a_run_that_was_killed_at_its_very_end_is_closed_by_the_next(bench: Benc
     size = ledger.stat().st_size
     bench.run()
     assert ledger.stat().st_size == size
+
+
+def test_what_was_about_to_be_written_is_not_written_after_a_second_ctrl_c(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the run is over, nothing more comes to stand anywhere: somebody may write there from then on."""
+    monkeypatch.setattr(workers, "PROCESSORS", 2)
+    for limit in ("LIGHT_MS", "LIGHT_LATE"):
+        monkeypatch.setattr(workers, limit, 10_000)
+    real, late, stopping = bulk.write, threading.Event(), list[str]()
+
+    def write(orders: list[bulk.Order]) -> list[bulk.Answer]:
+        if late.is_set():
+            time.sleep(0.3)
+        return real(orders)
+
+    def make(ctx: Context) -> str:
+        if int(ctx.id[1:]) == 300:
+            late.set()
+        return ctx.id
+
+    def stop() -> str:
+        if late.is_set():
+            stopping.append("interrupted")
+        if len(stopping) > 2:
+            raise KeyboardInterrupt
+        return "interrupted" if stopping else ""
+
+    monkeypatch.setattr(bulk, "write", write)
+    names = [f"n{n}" for n in range(460)]
+    bench.plan(" ".join(names))
+    for name in names:
+        bench.makes(name, make)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(stop=stop)
+    there = {path.name for path in bench.path("out").iterdir()}
+    time.sleep(1.0)
+    assert {path.name for path in bench.path("out").iterdir()} == there
+    monkeypatch.setattr(bulk, "write", real)
+    late.clear()
+    stopping.clear()
+    assert bench.run().result.ok
+
+
+def test_what_nobody_can_bring_any_more_is_not_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may strike while outcomes are in hand that are not yet on record."""
+    monkeypatch.setattr(run, "DRAIN", 60.0)
+    real, calls = run.Run._take, list[int]()
+
+    def take(own: run.Run, outcomes: list[Outcome]) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(own, outcomes)
+
+    monkeypatch.setattr(run.Run, "_take", take)
+    bench.plan("a b")
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        bench.run()
+    assert time.monotonic() - began < 30
+    monkeypatch.setattr(run.Run, "_take", real)
+    assert bench.run().result.ok

@@ -672,20 +672,64 @@ def test_a_folder_that_a_recipe_turned_into_a_link_out_of_the_project_is_noticed
     assert [p for p in outside.rglob("*") if p.is_file()] == []
 
 
-def test_a_function_that_closes_all_files_ends_the_run_with_a_word(here: Path) -> None:
-    """As daemons do when they begin: the ledger is among them. Nothing that was told of is lost."""
+@pytest.mark.parametrize("opened", [0, 1, 3, 8])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_function_that_closes_all_files_ends_the_run_with_a_word(here: Path, opened: int, jobs: str) -> None:
+    """As daemons do when they begin: ledger, blobs and locks are among them. Nothing that was told of is lost, and into
+    files that it opens under their numbers nothing is written later on.
+    """
     (here / "tasks.py").write_text(
-        "import os\n\n\ndef make(n):\n    if n == 150 and not os.path.exists('closed'):\n"
-        "        open('closed', 'w').close()\n        os.closerange(3, 256)\n    return str(n)\n"
+        "import os\nimport time\n\nkept = []\n\n\ndef make(n):\n    if n == 150 and not os.path.exists('closed'):\n"
+        "        open('closed', 'w').close()\n"
+        "        time.sleep(0.5)  # nobody is just about to write to what was opened a moment ago\n"
+        "        os.closerange(3, 256)\n"
+        f"        kept.extend(open(f'mine/{{i}}', 'r+b') for i in range({opened}))\n    return str(n)\n"
     )
-    artifacts = {f"n{n}": {"make": "tasks:make", "args": {"n": n}, "produces": f"out/{n}.txt"} for n in range(200)}
+    (here / "mine").mkdir()
+    for number in range(opened):
+        (here / f"mine/{number}").write_bytes(b"precious" * 3000)
+    artifacts = {f"n{n}": {"make": "tasks:make", "args": {"n": n}, "produces": f"out/{n}.txt"} for n in range(300)}
     (here / "headway.json").write_bytes(msgspec.json.encode({"id": "p", "goal": "g", "artifacts": artifacts}))
-    words = [sys.executable, "-m", "headway", "run", "-j", "1"]
+    words = [sys.executable, "-m", "headway", "run", "-j", jobs]
     first = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
+    assert {path.read_bytes() for path in (here / "mine").iterdir()} <= {b"precious" * 3000}
+    assert first.returncode == 4, first.stdout + first.stderr
+    assert "headway: A recipe has closed files that are this run's" in first.stderr
     assert "Traceback" not in first.stderr
     again = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
     assert again.returncode == 0, again.stderr
-    assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(200)}
+    assert {p.read_text() for p in (here / "out").iterdir()} == {str(n) for n in range(300)}
+    doctor = subprocess.run([*words[:3], "doctor"], capture_output=True, text=True, timeout=200, check=False)
+    assert doctor.returncode == 0, doctor.stdout
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("processors", [1, 2])
+@pytest.mark.parametrize("written", [True, False])
+def test_what_goes_wrong_with_writing_is_told_of_all_that_were_to_be_written(
+    here: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, processors: int, written: bool
+) -> None:
+    """Whatever it is, and whether they are written or not: they have failed, and nobody waits for them in vain."""
+    monkeypatch.setattr(workers, "PROCESSORS", processors)
+    real, calls = row.Row._write_plain, list[int]()
+
+    def write(own: row.Row, due: Any) -> Any:
+        calls.append(1)
+        found = real(own, due) if written or len(calls) != 3 else None
+        if len(calls) == 3:
+            raise MemoryError
+        return found
+
+    monkeypatch.setattr(row.Row, "_write_plain", write)
+
+    def make(n: int) -> str:
+        return str(n)
+
+    result = _many(make, 600).run(jobs=jobs, check=False)
+    assert 0 < len(result.failed) <= row.TOGETHER
+    assert {*result.failed.values()} == {"MemoryError: "}
+    assert len(result.made) + len(_many(make, 600).run(jobs=jobs).made) == 600
+    assert (here / "out/599/it.txt").read_text() == "599"
 
 
 def test_outputs_whose_folder_was_moved_out_of_the_project_are_not_made_anew_there(here: Path) -> None:

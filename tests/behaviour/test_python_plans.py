@@ -26,6 +26,7 @@ from headway.engine.result import _as_option
 from headway.errors import PlanConflict, PlanInvalid, UsageError
 from headway.files.planfile import parse_plan
 from headway.project import Project
+from headway.surfaces.cli.main import main
 from tests.workshop import Workshop
 
 
@@ -666,7 +667,7 @@ plan.run()
 
 
 def test_what_a_function_of_a_session_makes_is_made_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the command line nobody can see its code, which is said, nor call it, which fails it with the way out."""
+    """From the command line nobody can see its code, nor call it: it waits, and the way out is named."""
     shop = Workshop(tmp_path)
     shop.file.unlink()
     (tmp_path / "headway.toml").touch()
@@ -682,9 +683,7 @@ def test_what_a_function_of_a_session_makes_is_made_there(tmp_path: Path, capsys
     (tmp_path / "in.txt").write_text("2")
     assert shop.run(capsys, "why", "live").out.endswith("defines its function makes it. Next: run its plan there\n")
     done = shop.run(capsys, "run", "--json")
-    assert (done.code, done.json["code_unknown"]) == (1, [])
-    assert done.json["failed"]["live"].startswith("live is made by a function of a Python program or session")
-    assert done.json["failed"]["live"].endswith("headway run --plan FILE, or plan.run() in the session")
+    assert (done.code, done.json["code_unknown"], done.json["failed"]) == (75, [], {})
     subprocess.run([sys.executable, "-i"], input=SESSION, text=True, cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "out.txt").read_text() == "newer2"
 
@@ -961,6 +960,25 @@ def test_who_wins_between_program_and_ledger_is_an_option_of_run(in_a_folder: Pa
     assert Path("o.txt").read_text() == expected
     with pytest.raises(UsageError, match="take cannot be 'mine'"):
         greeting("d").run(take="mine")
+
+
+def test_what_only_its_program_can_make_waits_for_it(in_a_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever types `headway run` elsewhere has typed it in the wrong place: nothing fails, and the rest is made."""
+    (in_a_folder / "s.txt").write_text("1")
+    plan = Plan("Session", id="session")
+    plan.add("one", make=lambda ctx: ctx.sources[0].read_text(), sources=["s.txt"], produces="one.txt")
+    plan.add("two", make=lambda ctx: ctx.inputs["one"].text(), requires=["one"], produces="two.txt")
+    plan.add("cmd", run="cp s.txt {output}", produces="cmd.txt")
+    plan.run()
+    (in_a_folder / "s.txt").write_text("2")
+    assert main(["run"]) == 75
+    out = capsys.readouterr().out
+    assert (
+        "one waits: its program makes it: python FILE, headway run --plan FILE, or plan.run() in the session\n" in out
+    )
+    assert ("two waits for one\n" in out, "failed" in out) == (True, False)
+    assert [(in_a_folder / f"{name}.txt").read_text() for name in ("cmd", "one")] == ["2", "1"]
+    assert plan.run().made == ["one", "two"]
 
 
 def test_the_plan_of_a_file_is_no_program_that_uses_its_functions(in_a_folder: Path) -> None:

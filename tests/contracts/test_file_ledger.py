@@ -12,11 +12,12 @@ import pytest
 
 from headway import disk
 from headway.core.state import Position
-from headway.errors import FormatTooNew, LedgerDamaged
+from headway.errors import FormatTooNew, LedgerDamaged, StorageFailed
 from headway.ledger import file, scan, segments
 from headway.ledger import head as heads
 from headway.ledger.base import Loaded
 from headway.ledger.file import FileLedger, ends_with
+from headway.ledger.lock import FileLock
 from headway.ledger.repair import examine
 from tests.contracts.ledger import TS, LedgerContract, created, goal, snapshot, write
 
@@ -143,6 +144,67 @@ def test_a_file_that_somebody_closed_under_the_ledger_is_opened_again(folder: Pa
     assert other.read_text() == "mine"
     os.close(held)
     assert [record.seq for record in FileLedger(str(folder)).history()][-1] == more[-1].seq == records[-1].seq + 1
+
+
+@pytest.mark.parametrize("what", ["ledger.jsonl", "append.lock"])
+def test_what_somebody_closed_within_a_batch_is_not_written_to(folder: Path, what: str) -> None:
+    """The event is refused, so nobody takes it for recorded; the next batch goes on from what is on disk."""
+    ledger = FileLedger(str(folder))
+    known = write(ledger, goal("five"))[-1].position
+    ledger.begin(known)
+    [held] = [fd for fd in map(int, os.listdir("/dev/fd")) if is_open(fd, folder / what)]
+    other = folder.parent / "other"
+    other.write_text("mine")
+    number = os.open(other, os.O_RDWR)
+    os.dup2(number, held)
+    os.close(number)
+    ledger.stage([goal("six")], by="cli", ts=TS)
+    with pytest.raises(StorageFailed, match="closed files"):
+        ledger.write()
+    ledger.end()
+    assert (other.read_text(), os.fstat(held).st_size) == ("mine", 4)
+    more = write(ledger, goal("seven"), known=known)
+    ledger.close()
+    os.close(held)
+    assert other.read_text() == "mine"
+    assert [record.seq for record in FileLedger(str(folder)).history()][-1] == more[-1].seq == known.seq + 1
+
+
+def test_what_somebody_closed_before_it_was_synced_is_not_confirmed(folder: Path) -> None:
+    """And never tried again by this object."""
+    ledger = FileLedger(str(folder))
+    known = write(ledger, goal("five"))[-1].position
+    ledger.begin(known)
+    ledger.stage([goal("six")], by="cli", ts=TS)
+    ledger.write()
+    [held] = [fd for fd in map(int, os.listdir("/dev/fd")) if is_open(fd, folder / "ledger.jsonl")]
+    os.close(held)
+    with pytest.raises(StorageFailed, match="did not confirm"):
+        ledger.sync()
+    ledger.end()
+    with pytest.raises(StorageFailed, match="takes no more events"):
+        ledger.begin(known)
+    ledger.close()
+
+
+def test_a_lock_that_somebody_closed_is_neither_signed_nor_closed_again(tmp_path: Path) -> None:
+    """Its number may be another file's by then."""
+    lock = FileLock(str(tmp_path / "lock"))
+    assert lock.acquire(wait=0)
+    held = next(fd for fd in map(int, os.listdir("/dev/fd")) if is_open(fd, tmp_path / "lock"))
+    other = tmp_path / "other"
+    other.write_text("mine")
+    number = os.open(other, os.O_RDWR)
+    os.dup2(number, held)
+    os.close(number)
+    assert (lock.held, lock.stands) == (True, False)
+    lock.sign({"pid": 1})
+    lock.release()
+    assert (lock.held, os.fstat(held).st_size) == (False, 4)
+    os.close(held)
+    assert lock.acquire(wait=0)
+    assert lock.stands
+    lock.release()
 
 
 def test_head_is_not_needed(folder: Path) -> None:

@@ -243,3 +243,18 @@ def test_what_has_passed_its_gates_is_said_to_have(tmp_path: Path, capsys: pytes
     said = shop.run(capsys, "run").out
     assert "through its gates" in said
     assert "inputs came out" not in said
+
+
+def test_those_that_are_not_named_are_told_by_what_is_true_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of eleven that have passed a new gate, the last three have as well."""
+    shop = Workshop(tmp_path)
+    line = "  b{}: {{run: 'echo hi > {{output}}', produces: b{}{}}}\n"
+    plan = "id: p\ngoal: g\nartifacts:\n"
+    shop.file.write_text(plan + "".join(line.format(n, n, "") for n in range(11)))
+    shop.run(capsys, "run")
+    gate = ", gates: {ready: {run: 'test -e b0'}}"
+    shop.file.write_text(plan + "".join(line.format(n, n, gate) for n in range(11)))
+    kept = [said for said in shop.run(capsys, "run").out.splitlines() if said.startswith("kept")]
+    assert (len(kept), kept[-1].split()) == (9, ["kept", "and", "3", "more", "through", "its", "gates"])

@@ -22,6 +22,7 @@ from headway.engine.as_judged import ONCE, AsJudged
 from headway.engine.edits import Edits
 from headway.engine.effects import effect_question
 from headway.engine.ending import Halt
+from headway.engine.functions import WHERE, function_of, is_live
 from headway.engine.in_place import InPlace
 from headway.engine.jobs import Jobs
 from headway.engine.judge import Judge
@@ -287,6 +288,9 @@ class Beginning:
         if note:
             self._in_place.stand(spec)
             self._tally.arrive(spec, "reused", reason, note=note)
+            return True
+        if is_live(spec) and function_of(self._judge.functions, spec) is None:
+            self._tally.wait(artifact_id, f"its program makes it: {WHERE}")
             return True
         question = effect_question(self._record.state, spec) if artifact_id not in self._judge.forced else None
         if question is None:

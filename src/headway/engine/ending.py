@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,9 @@ from headway.engine.tally import Tally
 
 EQUAL_ERRORS = 5
 """So many equal errors in a row would strike every artifact: nothing more is started."""
+
+EVERYBODYS = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)))
+"""Errors of the system itself, whatever file it names with them."""
 
 STRIKING_ALL = frozenset({"same_error", "command_missing"})
 """Halts that are told even if nothing is left to do."""
@@ -63,7 +67,8 @@ class Halt:
 
     def is_same_error(self, error: str) -> bool:
         """One more error; whether it has come so often in a row that it would strike every artifact."""
-        self._errors.append(error.rpartition(TO)[2])  # what is said first may name the artifact
+        said = error.rpartition(TO)[2]  # what is said first may name the artifact
+        self._errors.append(next((words for words in EVERYBODYS if words in said), said))
         newest = self._errors[-EQUAL_ERRORS:]
         return len(newest) == EQUAL_ERRORS and len(set(newest)) == 1
 

@@ -13,6 +13,9 @@ Function = Callable[..., Any]
 LIVE = "live:"
 """Marks a function that has no file of the project: only the program that defines it can run it."""
 
+WHERE = "python FILE, headway run --plan FILE, or plan.run() in the session"
+"""How to run a plan where its functions are."""
+
 
 def is_live(spec: ArtifactSpec) -> bool:
     """Whether it is made by a function that no file of the project names: of a session, a notebook, or a lambda."""
@@ -49,6 +52,6 @@ def _elsewhere(spec: ArtifactSpec) -> UsageError:
     return UsageError(
         f"{spec.id} is made by a function of a Python program or session, and no file says how",
         facts={"function": spec.make.partition(":")[2]},
-        hint="run the plan where the function is: python FILE, headway run --plan FILE, or plan.run() in the session",
+        hint=f"run the plan where the function is: {WHERE}",
         code="recipe.elsewhere",
     )

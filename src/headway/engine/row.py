@@ -157,8 +157,10 @@ class Row:
 
     def _write_beside(self) -> bool:
         """The same, while more is made, if there is somebody for it."""
-        due = self._taken()
-        return self._is_well if self.scribe and self.scribe.take(lambda: self._write(due)) else self._write(due)
+        due, is_taken = self._taken(), False
+        with suppress(Exception):  # short of memory, say: whatever it is, these are written
+            is_taken = self.scribe is not None and self.scribe.take(lambda: self._write(due))
+        return self._is_well if is_taken else self._write(due)
 
     def _taken(self) -> _Due:
         with self._lock:
@@ -166,6 +168,25 @@ class Row:
         return due
 
     def _write(self, due: _Due) -> bool:
+        try:
+            self._put_down(due)
+        except Exception as error:  # noqa: BLE001  # whatever it is, nobody waits for these in vain
+            self._give_up(due, error)
+        return self._is_well
+
+    def _give_up(self, due: _Due, error: Exception) -> None:
+        """What was due has failed, as far as nobody was told of it yet."""
+        with self._lock:
+            told, self._is_well = set(map(id, self._ended)), False
+            paths = [(outcome, path) for outcome, path, _ in due.plain]
+            paths += [(file.outcome, file.placed.path) for file in due.files]
+            for outcome in due.ended:
+                if id(outcome) not in told and outcome.ok:
+                    outcome.fail(*failure_of(error))
+                    outcome.outputs = left_by(self._outputs, [path for of, path in paths if of is outcome])
+            self._ended += [outcome for outcome in due.ended if id(outcome) not in told]
+
+    def _put_down(self, due: _Due) -> None:
         written = self._write_plain(due) if due.plain else None
         files = [file for file in due.files if file.outcome.ok]  # what has failed since has left what it had by then
         ready, alone, answers = self._write_together(files) if files else ([], [], [])
@@ -184,7 +205,6 @@ class Row:
             self._add([added for added in due.added if added[0].ok] if failed else due.added, written)
             self._ended += due.ended
             self._is_well = self._is_well and all(file.outcome.ok for file in files)
-        return self._is_well
 
     def _write_plain(self, due: _Due) -> _Written | None:
         """All that is plain, if it can be written just like that; what cannot becomes a file like any other."""

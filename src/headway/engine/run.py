@@ -228,7 +228,8 @@ class Run:
                 self._show_at = ended + max(SHOW_EVERY, SHOW_SHARE * (ended - began_to_show))
 
     def _watch(self, began: float) -> None:
-        """Notice that somebody wants the run to stop, or that its time is up."""
+        """Notice that somebody wants the run to stop, that its time is up, or that it cannot go on."""
+        self._groups.refuse_lost()
         why = self._stop()
         if why and not self._halt.cancelling:
             self._halt.now(why)
@@ -428,10 +429,10 @@ class Run:
             with suppress(HeadwayError):
                 self._beginning.recall()
                 deadline = time.monotonic() + patience
-                while self._running and time.monotonic() < deadline:
+                while self._running and self._workers.at_work and time.monotonic() < deadline:
                     self._take(self._outcomes())
         finally:  # also where somebody does not want to wait even for that
-            if self._workers.busy:
+            if self._workers.busy or self._running:
                 self._judge.outputs.close()
                 self._workers.abandon()
                 self._groups.end_all()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from headway import disk
-from headway.errors import TryLater
+from headway.errors import TryLater, closed_by_recipe
 from headway.ledger.lock import FileLock, holder
 from headway.ledger.recovery import now
 
@@ -37,9 +37,9 @@ def settle_in(lock: FileLock) -> None:
     lock.sign(signature("", []))
 
 
-def signature(run: str, groups: list[int]) -> dict[str, Any]:
-    """Who runs the plan, and the process groups of its commands."""
-    return {**holder(now()), "run": run, "boot": disk.boot_id(), "groups": [[g, started_at(g)] for g in groups]}
+def signature(run: str, groups: list[tuple[int, str]]) -> dict[str, Any]:
+    """Who runs the plan, and the process groups of its commands, each with the time when it began."""
+    return {**holder(now()), "run": run, "boot": disk.boot_id(), "groups": groups}
 
 
 class Groups:
@@ -48,14 +48,19 @@ class Groups:
     def __init__(self, lock: FileLock, run: str) -> None:
         self._lock = lock
         self._run = run
-        self._by_artifact: dict[str, int] = {}
+        self._by_artifact: dict[str, tuple[int, str]] = {}
         self._mutex = threading.Lock()
         self._sign()
+
+    def refuse_lost(self) -> None:
+        """Without its lock, somebody else may have become the plan's scheduler."""
+        if self._lock.held and not self._lock.stands:
+            raise closed_by_recipe(self._lock.path)
 
     def began(self, artifact_id: str, group: int) -> None:
         """A command is running."""
         with self._mutex:
-            self._by_artifact[artifact_id] = group
+            self._by_artifact[artifact_id] = group, started_at(group)
             self._sign()
 
     def ended(self, *ids: str) -> None:
@@ -69,9 +74,10 @@ class Groups:
     def end_all(self) -> None:
         """Nobody waits for them any more; whoever did finds out by itself."""
         with self._mutex:
-            for group in self._by_artifact.values():
+            for group, began in self._by_artifact.values():
                 with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, signal.SIGKILL)
+                    if started_at(group) in (began, ""):  # else it has ended, and its number is another's
+                        os.killpg(group, signal.SIGKILL)
 
     def _sign(self) -> None:
         if self._lock.held:

@@ -24,18 +24,21 @@ class Scribe:
         self._room = threading.Semaphore(BEHIND)
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def take(self, write: Callable[[], object]) -> bool:
-        """Write soon; False if the system allows no more threads."""
+        """Write soon; False if others have to: the system allows no more threads, or nobody waits any more."""
         return self.take_last(write, lambda: None)
 
     def take_last(self, write: Callable[[], object], written: Callable[[], object]) -> bool:
-        """Write when all that came before is written, and say so; False if the system allows no more threads."""
+        """The same when all that came before is written, with a word when it is."""
         if not self._is_there():
             return False
         self._room.acquire()
-        self._given.put((write, written))
-        return True
+        with self._lock:
+            if not self._is_closed:
+                self._given.put((write, written))
+            return not self._is_closed
 
     def finish(self, write: Callable[[], object]) -> None:
         """Return when this, and all that came before, is written."""
@@ -45,12 +48,18 @@ class Scribe:
         else:
             write()
 
-    def close(self) -> None:
-        """Nothing more comes."""
-        self._given.put(None)
+    def close(self, *, wait: float = 0.0) -> None:
+        """Nothing more comes; wait so many seconds at most until what is being written is."""
+        with self._lock:
+            self._is_closed = True
+            self._given.put(None)
+        if wait and self._thread is not None:
+            self._thread.join(wait)
 
     def _is_there(self) -> bool:
         with self._lock:
+            if self._is_closed:
+                return False
             if self._thread is None:
                 thread = threading.Thread(target=self._write, name="headway-files", daemon=True)
                 try:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from headway.core.plan import ArtifactSpec
@@ -43,6 +44,9 @@ LIGHT_UNWRITTEN = 2
 """So many rows of them are yet to be written at most when the next is begun, unless others have to help: whoever kills
 the run loses these, too."""
 
+
+FINISHING = 2.0
+"""How long, in seconds, somebody who gives up waits for files that are being written, many at once."""
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """How many processors there are. On a single one, whoever writes beside others only takes turns with them."""
@@ -89,6 +93,8 @@ class Workers:
         self._threads: list[threading.Thread] = []
         self._given: list[Given] = []
         self._idle: list[Given] = []
+        self._handing = threading.Lock()
+        self._waiting: deque[tuple[bool, Task]] = deque()
         self._may_be_light = light
         self._took = took
         self._light: deque[Task] = deque()
@@ -101,6 +107,11 @@ class Workers:
     def busy(self) -> bool:
         """Whether some have not come back, though all that they did may have been told."""
         return self._busy > 0
+
+    @property
+    def at_work(self) -> bool:
+        """Whether anything is yet to be told, by them or by who writes their files."""
+        return self._busy > 0 or self._unwritten > 0
 
     @property
     def free(self) -> int:
@@ -215,18 +226,27 @@ class Workers:
             self._scribe.close()
 
     def abandon(self) -> None:
-        """Nobody waits any more: what is still at work ends where it next gets back to Python code."""
+        """Nobody waits any more: what is still at work ends where it next gets back to Python code.
+
+        Files that are being written are: nothing comes to stand anywhere after that.
+        """
         from headway.engine.recipes.function import end_thread
 
         for thread in self._threads:
             end_thread(thread)
+        if self._scribe is not None:
+            self._scribe.close(wait=FINISHING)
 
     def _hand_over(self, task: Task, *, light: bool = False) -> None:
         self._busy += 1
         self._on_light += light
         if len(self._threads) < min(self._count, self._busy):
             self._add_thread()
-        (self._idle.pop() if self._idle else self._given[-1]).put((light, task))
+        with self._handing:
+            if self._idle:
+                self._idle.pop().put((light, task))
+            else:
+                self._waiting.append((light, task))
 
     def _add_thread(self) -> None:
         given: Given = queue.SimpleQueue()
@@ -260,8 +280,10 @@ class Workers:
         return row.tell()
 
     def _work(self, given: Given) -> None:
-        while (one := given.get()) is not None:
-            self._make_row(*one, given)
+        with suppress(SystemExit):  # by which it is ended
+            while (one := given.get()) is not None:
+                with suppress(Exception):  # what came of it is told with the row, and others wait for this thread
+                    self._make_row(*one, given)
 
     def _make_row(self, is_light: bool, task: Task, given: Given) -> None:
         row, is_left = self._row(), False
@@ -275,7 +297,11 @@ class Workers:
             elif not is_left:  # behind one that failed nothing is begun before that is told
                 scribe.finish(row.write)
         finally:
-            self._idle.append(given)
+            with self._handing:
+                if self._waiting:
+                    given.put(self._waiting.popleft())
+                else:
+                    self._idle.append(given)
             self._ended.put(_News(True, is_light, None if is_left else row))
 
     def _tell_of(self, row: Row) -> None:

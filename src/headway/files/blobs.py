@@ -16,8 +16,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
-from headway.disk import LEFTOVER, REAL, Disk, make_folders, sync_folders, write_all, write_file
-from headway.errors import BlobDamaged, StorageFailed, TryLater
+from headway.disk import LEFTOVER, REAL, Disk, file_of, make_folders, sync_folders, write_all, write_file
+from headway.errors import BlobDamaged, StorageFailed, TryLater, closed_by_recipe
 from headway.files.packs import (
     ENDED,
     Index,
@@ -89,8 +89,11 @@ class Blobs:
         self._dirty = False
         self._fresh = False
         self._stopped = ""
+        self._is_lost = False
         self._pid = os.getpid()
         self._share = -1
+        self._opened: dict[int, tuple[int, int] | None] = {}
+        """Which files these two are: a recipe may close all files of its process."""
         self._users = 0
         self._mutex = threading.RLock()
         self._syncing = threading.Lock()
@@ -110,6 +113,7 @@ class Blobs:
         names = [sha256(data).hexdigest() for data in many]
         with self._mutex:
             self._disown()
+            self._refuse_lost()
             if self._share < 0:
                 self._take_share()
             new = dict(zip(names, many, strict=True))
@@ -137,6 +141,7 @@ class Blobs:
         with self._mutex:
             self._disown()
             self._check()
+            self._refuse_lost()
             fd, dirty, fresh = self._fd, self._dirty, self._fresh
             self._dirty = self._fresh = False
         try:
@@ -196,8 +201,10 @@ class Blobs:
             self._learn()
             dead = {name: size for name, size in self.names() if name not in live}
             if (dead or len(self._packs()) >= MANY_PACKS) and not dry_run:
-                self._drop(dead.keys())
-                self._forget()
+                try:
+                    self._drop(dead.keys())
+                finally:  # a full disk may have refused some of it
+                    self._forget()
             self._sound.clear()
             total = sum(1 for _ in self.names()) - (len(dead) if dry_run else 0)
             with suppress(OSError):
@@ -281,7 +288,7 @@ class Blobs:
             raise _refused(error) from error
         with suppress(OSError):  # a file system without locks: then freeing space is the user's own risk
             fcntl.flock(fd, fcntl.LOCK_SH)
-        self._share = fd
+        self._share, self._opened[fd] = fd, file_of(fd)
         self._forget()
         self._sound.clear()
 
@@ -289,6 +296,7 @@ class Blobs:
         """In a child that was forked: what its parent holds and writes is not its own."""
         if self._pid == os.getpid():
             return
+        self._drop_lost()
         for fd in (self._fd, self._share):
             if fd >= 0:
                 os.close(fd)
@@ -296,6 +304,19 @@ class Blobs:
         self._users = 0
         self._pid, self._dirty, self._fresh = os.getpid(), False, False
         self._forget()
+
+    def _drop_lost(self) -> bool:
+        """Let go of what a recipe has closed: its number may be another file's by now. Whether there was any."""
+        lost = [fd for fd in (self._fd, self._share) if fd >= 0 and file_of(fd) != self._opened[fd]]
+        self._fd = -1 if self._fd in lost else self._fd
+        self._share = -1 if self._share in lost else self._share
+        return bool(lost)
+
+    def _refuse_lost(self) -> None:
+        """Whoever frees space may have come in since, and what was written last cannot be synced any more."""
+        self._is_lost = self._drop_lost() or self._is_lost
+        if self._is_lost:
+            raise closed_by_recipe(self.folder)
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -318,6 +339,8 @@ class Blobs:
             self._disown()
             if self._users:
                 return
+            if self._drop_lost() or self._is_lost:
+                self._dirty = self._fresh = self._is_lost = False
             try:
                 if self._dirty and not self._stopped:
                     self._sync()
@@ -392,6 +415,7 @@ class Blobs:
         with suppress(OSError):  # a file system without locks: then nobody can tell, and repairs leave it alone
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._pack, self._fd, self._end = pack, fd, 0
+        self._opened[fd] = file_of(fd)
         self._written, self._indexed, self._fresh = {}, 0, True
         self._packed = {pack: self._written, **self._packed}  # whatever stands elsewhere may be damaged
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
 from headway.core.state import Position
-from headway.disk import REAL, Disk, file_kind, make_folders, sync_folders, write_chunks, write_file
-from headway.errors import BugError, DamageError, LedgerDamaged, StorageFailed, TryLater
+from headway.disk import REAL, Disk, file_kind, file_of, make_folders, sync_folders, write_chunks, write_file
+from headway.errors import BugError, DamageError, LedgerDamaged, StorageFailed, TryLater, closed_by_recipe
 from headway.ledger import head as heads
 from headway.ledger import recovery, segments
 from headway.ledger.base import Loaded
@@ -113,8 +113,8 @@ class FileLedger:
         self._witnesses = witnesses
         self._lock = FileLock(os.path.join(folder, LOCK))
         self._fd = -1
-        self._opened = (0, 0)
-        """Which file it is, whatever it is called: its device and inode."""
+        self._opened: tuple[int, int] | None = None
+        """Which file it is, whatever it is called."""
         self._end = Mark(0, START)
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
@@ -288,6 +288,8 @@ class FileLedger:
         self._staged, self._snapshot_ahead = [], None
         self._refuse_if_stopped()
         if staged:
+            if self._is_lost() or not self._lock.stands:
+                raise closed_by_recipe(self.path)
             self._write(staged, self._end)
             self._end, self._snapshot = ahead, snapshot or self._snapshot
 
@@ -297,6 +299,8 @@ class FileLedger:
             return
         end = self._end
         try:
+            if self._is_lost():
+                raise OSError("a recipe has closed the ledger")
             self._disk.sync(self._fd)
         except OSError as error:
             raise self._unconfirmed(error) from error
@@ -550,24 +554,25 @@ class FileLedger:
         return name, running.digest()
 
     def _open(self, fd: int) -> None:
-        found = os.fstat(fd)
-        self._fd, self._opened = fd, (found.st_dev, found.st_ino)
+        self._fd, self._opened = fd, file_of(fd)
+
+    def _is_lost(self) -> bool:
+        """Whether a recipe that closed all files has closed this one, too: its number may be another's by now."""
+        if self._fd >= 0 and file_of(self._fd) != self._opened:
+            self._fd = -1
+            return True
+        return False
 
     def _let_go(self) -> None:
-        if self._fd >= 0:
+        if self._fd >= 0 and not self._is_lost():
             fd, self._fd = self._fd, -1
             self._disk.close(fd)
 
     def _same_file(self) -> os.stat_result | None:
         """The open file as it is now, if there is one, and it is still the one at its path."""
-        if self._fd < 0:
+        if self._is_lost() or self._fd < 0:
             return None
-        found = None
-        with suppress(OSError):
-            found = os.fstat(self._fd)
-        if found is None or (found.st_dev, found.st_ino) != self._opened:
-            self._fd = -1  # a recipe that closed all files has closed it, and its number may be another's
-            return None
+        found = os.fstat(self._fd)
         try:
             return found if os.path.samestat(os.lstat(self.path), found) else None
         except FileNotFoundError:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from headway.disk import file_of
+
 LONGEST_PAUSE = 0.001
 """How long somebody who waits may overlook that a lock was free."""
 
@@ -23,12 +25,18 @@ class FileLock:
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
+        self._file: tuple[int, int] | None = None
         _known.add(self)
 
     @property
     def held(self) -> bool:
         """Whether this object holds the lock now."""
         return self._fd >= 0
+
+    @property
+    def stands(self) -> bool:
+        """Whether it has not been given back by a recipe that closed all files of this process."""
+        return self._fd >= 0 and file_of(self._fd) == self._file
 
     def acquire(self, *, wait: float, shared: bool = False) -> bool:
         """Take the lock, waiting up to `wait` seconds. The lock file is created and never removed."""
@@ -48,7 +56,7 @@ class FileLock:
             fd = -1
             if not taken:
                 return False
-        self._fd = fd
+        self._fd, self._file = fd, file_of(fd)
         return True
 
     def _is_in_place(self, fd: int) -> bool:
@@ -60,9 +68,9 @@ class FileLock:
 
     def release(self) -> None:
         """Give it back; releasing twice is harmless."""
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            with suppress(OSError):  # a recipe that closes all files has given it back already
+        stands, fd, self._fd = self.stands, self._fd, -1
+        if stands:
+            with suppress(OSError):
                 os.close(fd)
 
     def is_taken(self) -> bool:
@@ -84,7 +92,8 @@ class FileLock:
 
     def sign(self, facts: dict[str, Any]) -> None:
         """Write who holds it, for whoever is refused: in one piece, blanks over what is left of a longer one before."""
-        os.pwrite(self._fd, msgspec.json.encode(facts).ljust(os.fstat(self._fd).st_size), 0)
+        if self.stands:
+            os.pwrite(self._fd, msgspec.json.encode(facts).ljust(os.fstat(self._fd).st_size), 0)
 
     def signature(self) -> dict[str, Any]:
         """Who signed it last, or nothing."""

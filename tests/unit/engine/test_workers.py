@@ -103,10 +103,68 @@ def test_behind_one_that_failed_nothing_begins_until_it_was_told(rows: Rows, sta
     found, told = started(1), list[Outcome]()
     while all(outcome.ok for outcome in told):
         told += found.outcomes(30)
+    assert soon(lambda: found._idle), "nobody is at another one"
     assert rows.begun == ["0", "1", "2"]
     for _ in range(3):  # the one before it may have been written last
         found.outcomes(30)
     assert rows.begun[3:]
+
+
+def test_where_few_threads_can_be_had_all_of_them_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for one of them waits for whoever is done first, and for nobody while one is idle."""
+    real, started, lock = threading.Thread.start, list[str](), threading.Lock()
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("headway-"):
+            if len(started) == 2:
+                raise RuntimeError("can't start new thread")
+            started.append(thread.name)
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    working, most = list[str](), list[int]()
+    both = threading.Barrier(2, timeout=30)
+
+    def make(tasks: Iterable[Task], row: Any) -> bool:
+        for task in tasks:
+            with lock:
+                working.append(task.job.spec.id)
+                most.append(len(working))
+            both.wait()
+            with lock:
+                working.remove(task.job.spec.id)
+            row.told.append(Outcome(task.job.spec.id, True))
+        return True
+
+    found, told = Workers(4, make, Rows().row), list[Outcome]()
+    for _ in range(3):  # rounds
+        for n in range(4):
+            job = SimpleNamespace(spec=SimpleNamespace(id=str(n), make="m"))
+            found.start(cast(Task, SimpleNamespace(job=job, light=False)))
+        while len(told) < 4:
+            told += found.outcomes(30)
+        assert sorted(outcome.id for outcome in told) == ["0", "1", "2", "3"]
+        told.clear()
+    assert (max(most), found.free) == (2, 2)
+    found.close()
+
+
+def test_who_ends_after_everybody_has_left_waits_for_nobody(rows: Rows) -> None:
+    """Its row failed, so it waits until that is written; by then there may be nobody who writes."""
+    gate = threading.Event()
+
+    def make(tasks: Iterable[Task], row: Any) -> bool:
+        assert gate.wait(30)
+        return not [*tasks]
+
+    found = Workers(1, make, rows.row)
+    job = SimpleNamespace(spec=SimpleNamespace(id="a", make="m"))
+    found.start(cast(Task, SimpleNamespace(job=job, light=True)))
+    found.outcomes(0.01)
+    found.close()
+    gate.set()
+    found._threads[0].join(30)
+    assert not found._threads[0].is_alive()
 
 
 def test_what_is_learned_of_many_is_what_is_learned_of_each() -> None:

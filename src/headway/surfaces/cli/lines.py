@@ -41,6 +41,8 @@ class Lines(Reporter):
         self._widest = widest
         self._width = 8
         self._kept = 0
+        self._left_out: set[str] = set()
+        """What is to be said of those that are kept and not named, each once."""
         self._running: dict[str, float] = {}
         self._heart = Heart(self._beat, heartbeat)
         self._words = {outcome: self._style(f"{outcome:<8}", style) for outcome, style in STYLE.items()}
@@ -58,6 +60,7 @@ class Lines(Reporter):
 
     def begun(self, result: RunResult, stale: Mapping[str, Reason], jobs: int) -> None:
         self._running.clear()
+        self._left_out.clear()
         self._kept = 0
         self._width = min(max((len(a) for a in stale), default=8), self._widest)
         if stale:
@@ -72,8 +75,11 @@ class Lines(Reporter):
     def finished(self, artifact_id: str, outcome: str, reason: Reason, ms: int, note: str) -> None:
         self._running.pop(artifact_id, None)
         self._kept += outcome == "kept"
+        told = _told(outcome, reason, ms, note)
         if outcome != "kept" or self._kept <= KEPT:
-            self._line(artifact_id, outcome, _told(outcome, reason, ms, note))
+            self._line(artifact_id, outcome, told)
+        else:
+            self._left_out.add(told)
 
     def _line(self, name: str, outcome: str, told: str) -> None:
         word = self._words.get(outcome) or self._style(f"{outcome:<8}", "dim")
@@ -102,7 +108,8 @@ class Lines(Reporter):
     def ended(self, result: RunResult) -> None:
         self._heart.stop()
         if self._kept > KEPT:
-            self._line(f"and {self._kept - KEPT} more", "kept", _told("kept", FRESH, 0, ""))
+            told = min(self._left_out) if len(self._left_out) == 1 else ""
+            self._line(f"and {self._kept - KEPT} more", "kept", told)
         for style, line in closing(result, self._where):
             self._say(self._style(line, style) if style else line)
         self._say(receipt(result, self._where))
