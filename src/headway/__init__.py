@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headway.engine.preview import PlanPreview
     from headway.engine.recipes.base import QuotaExhausted
     from headway.engine.recipes.function import Context
-    from headway.engine.result import RunFailed, RunResult
+    from headway.engine.result import Reporter, RunFailed, RunResult
     from headway.errors import HeadwayError
     from headway.history.environment import Environment
     from headway.history.planning import plan_goal
@@ -51,6 +51,7 @@ _HOMES = {
     "Project": "project",
     "QuotaExhausted": "engine.recipes.base",
     "Reason": "core.freshness",
+    "Reporter": "engine.result",
     "Retry": "core.plan",
     "RunFailed": "engine.result",
     "RunResult": "engine.result",
@@ -89,6 +90,7 @@ __all__ = [
     "Project",
     "QuotaExhausted",
     "Reason",
+    "Reporter",
     "Retry",
     "RunFailed",
     "RunResult",

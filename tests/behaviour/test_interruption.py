@@ -13,18 +13,21 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headway import bulk
+from headway.core.freshness import Reason
 from headway.engine import run, workers
 from headway.engine.recipes.function import Context
+from headway.engine.result import Options
 from headway.engine.row import Outcome
 from headway.ledger.lock import FileLock
 from headway.project import Project
 from headway.surfaces.cli import entry
 from headway.surfaces.cli.main import main
-from tests.bench import Bench
+from tests.bench import Bench, Log
 from tests.processes import finish, processes, soon, start
 
 NAMES = [f"{chain}{number}" for number in range(5) for chain in "ab"]
@@ -702,3 +705,35 @@ def test_what_nobody_can_bring_any_more_is_not_waited_for(bench: Bench, monkeypa
     assert time.monotonic() - began < 30
     monkeypatch.setattr(run.Run, "_take", real)
     assert bench.run().result.ok
+
+
+def test_what_is_stopped_or_never_begun_is_told_to_be_over(bench: Bench) -> None:
+    """Whoever shows what runs shows nothing else: of many that were handed over, one is at work."""
+    halted, over = list[int](), threading.Event()
+
+    class Hears(Log):
+        at_work: set[str] = set()
+
+        def started(self, artifact_id: str, reason: Reason) -> None:
+            self.at_work.add(artifact_id)
+
+        def released(self, artifact_id: str) -> None:
+            self.at_work.discard(artifact_id)
+            if self.at_work == {"slow"}:
+                over.set()
+
+        def finished(self, artifact_id: str, *rest: Any) -> None:
+            self.at_work.discard(artifact_id)
+
+    def slow() -> str:
+        halted.append(1)
+        assert over.wait(30), hears.at_work
+        return "slow"
+
+    hears = Hears()
+    bench.plan("slow", stuck={"run": "sleep 60"})
+    bench.makes("slow", slow)
+    stop = lambda: "interrupted" if halted else ""  # noqa: E731  # as short as what it says
+    functions = bench.functions("plan")
+    result = bench.session.run("plan", Options(jobs=2), reporter=hears, functions=functions, stop=stop)
+    assert (result.made, hears.at_work) == (["slow"], set())

@@ -149,7 +149,11 @@ def test_nothing_is_still_a_null() -> None:
     """None has a form in JSON."""
     plan = Plan("Return", id="return")
     plan.add("it", make=lambda: {"none": None, "text": "null", "number": 1.5}, produces="out/it.json")
-    assert plan.run()["it"].json() == {"none": None, "text": "null", "number": 1.5}
+    result = plan.run()
+    assert result["it"].json() == {"none": None, "text": "null", "number": 1.5}
+    assert result["it"].json(dict[str, float | str | None])["number"] == 1.5
+    with pytest.raises(msgspec.ValidationError):
+        result["it"].json(list[int])
 
 
 def test_a_path_that_is_returned_is_the_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

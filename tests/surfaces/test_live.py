@@ -454,7 +454,10 @@ def test_a_run_that_is_stopping_says_so() -> None:
     shown, _ = view(stopping=lambda: "interrupted")
     with shown:
         shown.begun(RunResult(plan_id="x"), {"a": STALE}, 1)
-        shown.started("a", STALE)
+        for name in "ab":
+            shown.started(name, STALE)
+        assert picture(shown)[-1] == "  Stopping; 2 still run. Ctrl-C again does not wait."
+        shown.released("b")  # a command is ended at once, and a function is waited for
         assert picture(shown)[-1] == "  Stopping; 1 still run. Ctrl-C again does not wait."
 
 

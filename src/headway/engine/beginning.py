@@ -138,6 +138,7 @@ class Beginning:
             launched.setdefault(task.token, []).append(artifact_id)
             del self._running[artifact_id]
             self._in_place.let_go(artifact_id)
+            self._reporter.released(artifact_id)
         for token, ids in launched.items():
             self._record(cmd.ReleaseArtifacts(ids=tuple(ids), reason=why, token=token, begun=False))
 

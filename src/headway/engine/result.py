@@ -308,9 +308,11 @@ class Product(NamedTuple):
         """Its first output as text."""
         return self.bytes().decode(encoding)
 
-    def json(self) -> Any:
-        """Its first output as JSON."""
-        return msgspec.json.decode(self.bytes())
+    def json(self, kind: Any = None) -> Any:
+        """Its first output as JSON, checked against a type if one is given."""
+        from headway.engine.recipes.base import from_json  # for whoever asks
+
+        return from_json(self.bytes(), kind)
 
     @property
     def paths(self) -> list[str]:
@@ -391,6 +393,10 @@ class Reporter(Protocol):
         """What ended together, and well: as `finished` of one after the other, for whoever tells of many at once."""
         for artifact_id, reason, ms in done:
             self.finished(artifact_id, "made", reason, ms, "")
+
+    def released(self, artifact_id: str) -> None:
+        """It had begun, or was about to, and is given back: the run stops, or looks at it anew."""
+        return
 
 
 class Silent(Reporter):

@@ -330,6 +330,7 @@ class Run:
         """It was not begun, and is judged anew: what somebody has left at its paths is theirs."""
 
         def go_on() -> None:
+            self._reporter.released(outcome.id)
             self._beginning.doubt(outcome.id)
 
         command = cmd.ReleaseArtifacts(ids=(outcome.id,), reason=outcome.error, token=task.token, begun=False)
@@ -337,6 +338,7 @@ class Run:
 
     def _released(self, task: Task, outcome: Outcome) -> tuple[cmd.Command, Callable[[], None]]:
         def go_on() -> None:
+            self._reporter.released(outcome.id)
             if outcome.code == "quota":
                 self._halt.quota(outcome.id, outcome.retry_after)
 

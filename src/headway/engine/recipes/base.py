@@ -126,12 +126,16 @@ class Input:
 
     def json(self, kind: Any = None) -> Any:
         """The same as JSON, checked against a type if one is given."""
-        data = self.bytes()
-        if kind is None:
-            return msgspec.json.decode(data)
-        if hasattr(kind, "model_validate_json"):
-            return kind.model_validate_json(data)
-        return msgspec.json.decode(data, type=kind)
+        return from_json(self.bytes(), kind)
+
+
+def from_json(data: bytes, kind: Any = None) -> Any:
+    """A value from JSON, checked against a type if one is given: a dataclass, a pydantic model, or any other."""
+    if kind is None:
+        return msgspec.json.decode(data)
+    if hasattr(kind, "model_validate_json"):
+        return kind.model_validate_json(data)
+    return msgspec.json.decode(data, type=kind)
 
 
 class Inputs(dict[str, Input]):

@@ -69,6 +69,9 @@ class Lines(Reporter):
     def started(self, artifact_id: str, reason: Reason) -> None:
         self._running[artifact_id] = time.monotonic()
 
+    def released(self, artifact_id: str) -> None:
+        self._running.pop(artifact_id, None)
+
     def printed(self, artifact_id: str, data: bytes) -> None:
         pass
 

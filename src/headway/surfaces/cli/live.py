@@ -167,6 +167,9 @@ class View(Reporter):
         else:
             self._newest.append(Done(outcome, artifact_id, explained(outcome, reason, note)))
 
+    def released(self, artifact_id: str) -> None:
+        self._running.pop(artifact_id, None)
+
     def made(self, done: Sequence[Made]) -> None:
         if self._list_all:
             super().made(done)
