@@ -302,6 +302,37 @@ def test_a_full_disk_gets_room_by_what_takes_no_writing(root: Path, monkeypatch:
     assert {left.get(name) for name, _ in left.names()} == {live, b"beside it"}
 
 
+def test_only_packs_that_hold_what_nobody_needs_are_written_anew(root: Path) -> None:
+    """Whatever else is freed: those that are needed whole stay as they are."""
+    folder = root / "blobs"
+    for several in ((b"needed", b"also"), (b"live", b"dead")):
+        blobs = Blobs(str(folder))
+        for data in several:
+            blobs.put(data)
+        blobs.close()
+    needed = {name for name, _ in blobs.names() if blobs.get(name) != b"dead"}
+    before = {path.name: b"dead" in path.read_bytes() for path in folder.glob("*.pack")}
+    assert Blobs(str(folder)).free(lambda: needed, dry_run=False).freed == 1
+    after = {path.name for path in folder.glob("*.pack")}
+    assert after & before.keys() == {name for name, holds_dead in before.items() if not holds_dead}
+    assert {name for name, _ in Blobs(str(folder)).names()} == needed
+
+
+def test_a_look_after_a_full_disk_tells_what_is_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What went before the disk refused the rest is not taken for something that is still there."""
+    folder = root / "blobs"
+    for several in ((b"dead",), (b"live", b"gone")):
+        blobs = Blobs(str(folder))
+        for data in several:
+            blobs.put(data)
+        blobs.close()
+    names = {blobs.get(name): name for name, _ in blobs.names()}
+    monkeypatch.setattr("headway.files.blobs.write_file", refused)
+    with pytest.raises(OSError, match="No space"):
+        blobs.free(lambda: {names[b"live"]}, dry_run=False)
+    assert (blobs.has(names[b"dead"]), blobs.has(names[b"live"])) == (False, True)
+
+
 def test_packs_that_hold_much_are_not_copied_for_the_sake_of_small_ones(root: Path) -> None:
     """Putting packs together costs what the small ones hold."""
     folder = root / "blobs"

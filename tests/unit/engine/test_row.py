@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from headway import bulk
 from headway.engine.row import TOGETHER, Outcome, Row
+from headway.engine.scribe import Scribe
 from headway.errors import StorageFailed
 from headway.files.blobs import Blobs
 from headway.files.observe import Observer
@@ -56,6 +58,48 @@ def test_a_plain_file_comes_to_the_same_as_any_other(tmp_path: Path) -> None:
         assert (files, sorted(outputs.observer.changed)) == (FILES, sorted(FILES))
         assert all(outputs.observer.entries[output.path].rest() > 0 for outcome in told for output in outcome.outputs)
         assert {outputs.blobs.get(output.digest) for outcome in told for output in outcome.outputs} == {*FILES.values()}
+
+
+class Slow(Scribe):
+    """Does nothing of what it is given until it is asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[Callable[[], object]] = []
+
+    def take(self, write: Callable[[], object]) -> bool:
+        self.given.append(write)
+        return True
+
+
+@pytest.mark.parametrize("make", [plainly, like_any_other])
+def test_files_are_handed_over_while_more_of_their_row_is_made(
+    outputs: Outputs, make: Callable[[Row], list[Outcome]]
+) -> None:
+    """As soon as there are so many of them; what is left is told with the row, and all of it in the end."""
+    row = Row(outputs)
+    row.scribe = scribe = Slow()
+    told = make(row)
+    assert (len(scribe.given), len(told)) == (1, MANY - TOGETHER)
+    assert not (Path(outputs.root) / next(iter(FILES))).exists()
+    scribe.given[0]()
+    assert {outcome.id for outcome in (*told, *row.tell())} == {*FILES}
+
+
+def test_behind_files_that_could_not_be_written_nothing_is_worth_going_on(
+    outputs: Outputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes more of the row is told with the next lot, or at its end."""
+    row = Row(outputs)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(bulk, "write", fail)
+    monkeypatch.setattr(outputs, "place", fail)
+    ended = [row.end_with((Outcome(path, True), path, data)) for path, data in FILES.items()]
+    assert ended == [True] * (TOGETHER - 1) + [False] + [True] * (MANY - TOGETHER)
+    assert row.write() is False
 
 
 def test_plain_files_among_others_are_told_of_in_their_order(outputs: Outputs) -> None:
