@@ -149,9 +149,12 @@ def offers_of(judged: Judged, *, dead: Collection[str], agent: str = "") -> Next
             )
         else:
             waiting[artifact_id] = f"is for {spec.agent}"
-    done = sum(reason.fresh for reason in reasons.values())
+    counting = [
+        artifact_id for artifact_id, spec in state.artifacts.items() if not spec.gathers
+    ]  # as `progress` counts
+    done = sum(reasons[a].fresh for a in counting)
     offers += (offer for offer in orphans if not agent or offer.spec.agent in ("", agent))
-    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(reasons), judged.execution, edits, follows)
+    return Next(state.plan_id, offers, waiting, blocked, failed, done, len(counting), judged.execution, edits, follows)
 
 
 def _failed_roots(judged: Judged) -> dict[str, str]:

@@ -407,6 +407,18 @@ def test_status_shows_units_by_phases(book: Book) -> None:
     assert units["s2"]["write"]["status"] == "failed"
 
 
+def test_next_counts_as_status_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What only stands for all units is nobody's work."""
+    shop = Workshop(tmp_path / "two")
+    shop.file.write_text(
+        "id: two\ngoal: g\npipelines:\n  p:\n    units: [u, v]\n    phases:\n      d: {run: 'echo d'}\n"
+        "artifacts:\n  all: {requires: [p:*/d], run: 'echo all'}\n"
+    )
+    assert shop.run(capsys, "run").code == 0
+    assert "3 of 3 done" in shop.run(capsys, "status").out
+    assert shop.run(capsys, "next").out == "Everything is done: 3 of 3.\n"
+
+
 def test_many_units_are_told_in_a_line_when_they_are_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And how many more are not, only where some are not."""
     shop = Workshop(tmp_path / "many")
