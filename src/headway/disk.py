@@ -225,6 +225,18 @@ def file_of(fd: int) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def still_is(fd: int, known: tuple[int, int] | None, path: str) -> bool:
+    """Whether a descriptor stands for the file that it stood for. Some file systems give files other inodes later."""
+    now = file_of(fd)
+    if now is None or now == known:
+        return now is not None
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return now == (found.st_dev, found.st_ino)
+
+
 def file_kind(path: str) -> str:
     """What stands at a path: "file", "folder", "link", "pipe", "special file" or "" for nothing."""
     try:

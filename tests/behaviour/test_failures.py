@@ -19,11 +19,12 @@ import pytest
 from headway import bulk
 from headway.core.plan import Profile
 from headway.disk import RealDisk
-from headway.engine import workers
+from headway.engine import row, workers
+from headway.engine.making import Workshop
 from headway.engine.recipes import function
 from headway.engine.recipes.base import QuotaExhausted
 from headway.engine.recipes.function import Context
-from headway.errors import StorageFailed
+from headway.errors import BugError, StorageFailed
 from headway.files import observe, outputs
 from tests.bench import Bench, Hasty
 from tests.processes import processes, soon, zombies
@@ -893,3 +894,30 @@ def test_only_the_thread_whose_time_is_up_is_ended(bench: Bench, monkeypatch: py
     bench.makes("a", make)
     assert bench.run().result.failed == {"a": "No end after 0.1 s"}
     assert alive == [True]
+
+
+@pytest.mark.parametrize(("where", "when"), [("row", 3), ("row", 9), ("end_with", 12)])
+def test_what_nobody_brings_ends_the_run_and_is_not_waited_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, where: str, when: int
+) -> None:
+    """Memory may run out where nobody can tell what came of an artifact any more; the next run goes on."""
+    monkeypatch.setattr(workers, "LIGHT_MS", 10_000)
+    owner, calls = (Workshop, list[int]()) if where == "row" else (row.Row, list[int]())
+    real = getattr(owner, where)
+
+    def fail(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) == when:
+            raise MemoryError
+        return real(*given)
+
+    monkeypatch.setattr(owner, where, fail)
+    names = [f"n{n}" for n in range(60)]
+    bench.plan(" ".join(names))
+    for name in names:
+        bench.makes(name, name)
+    with pytest.raises(BugError, match="nobody brings what came of"):
+        bench.run()
+    monkeypatch.setattr(owner, where, real)
+    assert bench.run().result.ok
+    assert bench.out("n59") == "n59"

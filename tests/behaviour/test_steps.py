@@ -237,3 +237,36 @@ def test_what_has_effects_is_not_stopped_between_two_steps(bench: Bench) -> None
     bench.makes("a", make)
     bench.run(stop=stop)
     assert (done, bench.out("a")) == ([0, 1, 2], "012")
+
+
+def test_a_group_of_tasks_that_is_asked_to_stop_has_not_failed(bench: Bench) -> None:
+    """Python tells of it as of several errors at once."""
+    asked, halted = list[str](), list[str]()
+
+    def part() -> int:
+        asked[:] = ["interrupted"]
+        assert soon(lambda: len(halted) > 1)
+        return 1
+
+    def stop() -> str:
+        halted.extend(asked)
+        return asked[0] if asked else ""
+
+    def make(ctx: Context) -> str:
+        async def both() -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(later())
+
+        async def later() -> None:
+            ctx.step("one", part)
+            ctx.step("two", part)
+
+        asyncio.run(both())
+        return "done"
+
+    bench.plan("a")
+    bench.makes("a", make)
+    ran = bench.run(stop=stop)
+    assert (ran.result.failed, ran.result.paused is not None) == ({}, True)
+    asked.clear()
+    assert bench.run().log == ["made a"]

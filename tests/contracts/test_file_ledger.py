@@ -159,8 +159,10 @@ def test_what_somebody_closed_within_a_batch_is_not_written_to(folder: Path, wha
     os.dup2(number, held)
     os.close(number)
     ledger.stage([goal("six")], by="cli", ts=TS)
-    with pytest.raises(StorageFailed, match="closed files"):
-        ledger.write()
+    for _ in range(2):  # whoever tries again within the batch is refused again
+        with pytest.raises(StorageFailed, match="closed files"):
+            ledger.write()
+        ledger.stage([goal("six")], by="cli", ts=TS)
     ledger.end()
     assert (other.read_text(), os.fstat(held).st_size) == ("mine", 4)
     more = write(ledger, goal("seven"), known=known)
@@ -179,12 +181,17 @@ def test_what_somebody_closed_before_it_was_synced_is_not_confirmed(folder: Path
     ledger.write()
     [held] = [fd for fd in map(int, os.listdir("/dev/fd")) if is_open(fd, folder / "ledger.jsonl")]
     os.close(held)
-    with pytest.raises(StorageFailed, match="did not confirm"):
-        ledger.sync()
+    ledger.stage([goal("seven")], by="cli", ts=TS)
+    with pytest.raises(StorageFailed, match="closed files"):
+        ledger.write()
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match="closed files"):
+            ledger.sync()
     ledger.end()
     with pytest.raises(StorageFailed, match="takes no more events"):
         ledger.begin(known)
     ledger.close()
+    assert [record.seq for record in FileLedger(str(folder)).history()][-1] == known.seq + 1
 
 
 def test_a_lock_that_somebody_closed_is_neither_signed_nor_closed_again(tmp_path: Path) -> None:

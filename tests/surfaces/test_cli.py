@@ -614,6 +614,11 @@ def test_the_plan_file_of_another_project_is_refused_unless_that_is_meant(
     assert [*(tmp_path / "here").iterdir()] == []
     assert main(["run", "--plan", "../big/headway.yaml", "--project", "."]) == 0
     assert (tmp_path / "here/a.txt").exists()
+    (tmp_path / "big/sub").mkdir()  # a project of its own within another one, in which nothing was run so far
+    shutil.copy(tmp_path / "big/headway.yaml", tmp_path / "big/sub")
+    monkeypatch.chdir(tmp_path / "big/sub")
+    assert main(["run", "--plan", "headway.yaml"]) == 0
+    assert (tmp_path / "big/sub/a.txt").exists()
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -38,7 +38,7 @@ from headway.engine.scheduler_lock import Groups
 from headway.engine.sources import Moment
 from headway.engine.tally import Tally
 from headway.engine.workers import Workers
-from headway.errors import HeadwayError, Rejected, TryLater, UsageError
+from headway.errors import BugError, HeadwayError, Rejected, TryLater, UsageError
 from headway.ledger.lock import FileLock
 from headway.ledger.recovery import now
 from headway.ledger.writer import Writer
@@ -230,6 +230,8 @@ class Run:
     def _watch(self, began: float) -> None:
         """Notice that somebody wants the run to stop, that its time is up, or that it cannot go on."""
         self._groups.refuse_lost()
+        if self._running and not self._workers.at_work:
+            raise BugError(f"nobody brings what came of {', '.join([*self._running][:3])}")
         why = self._stop()
         if why and not self._halt.cancelling:
             self._halt.now(why)
@@ -435,9 +437,9 @@ class Run:
                     self._take(self._outcomes())
         finally:  # also where somebody does not want to wait even for that
             if self._workers.busy or self._running:
+                self._groups.end_all()
                 self._judge.outputs.close()
                 self._workers.abandon()
-                self._groups.end_all()
         self.result.paused = Pause("interrupted")
         with suppress(HeadwayError):
             self._close()

@@ -38,7 +38,9 @@ class Scribe:
         with self._lock:
             if not self._is_closed:
                 self._given.put((write, written))
-            return not self._is_closed
+                return True
+        self._room.release()
+        return False
 
     def finish(self, write: Callable[[], object]) -> None:
         """Return when this, and all that came before, is written."""

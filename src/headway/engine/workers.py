@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from headway.core.plan import ArtifactSpec
@@ -53,11 +54,14 @@ PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") el
 
 
 class _News(NamedTuple):
-    """A thread has made its row, light tasks or another; and the row, once it is written: then or later."""
+    """A thread has made its row, light tasks or another; and the row, once it is written: then, or later where it was
+    `left` to whoever writes files.
+    """
 
     made: bool
     light: bool
     row: Row | None
+    left: bool = False
 
 
 Given = queue.SimpleQueue[tuple[bool, Task] | None]
@@ -110,8 +114,8 @@ class Workers:
 
     @property
     def at_work(self) -> bool:
-        """Whether anything is yet to be told, by them or by who writes their files."""
-        return self._busy > 0 or self._unwritten > 0
+        """Whether anything is yet to be made or told, by them or by who writes their files."""
+        return self._busy > 0 or self._unwritten > 0 or bool(self._light)
 
     @property
     def free(self) -> int:
@@ -273,7 +277,7 @@ class Workers:
         if news.made:
             self._busy -= 1
             self._on_light -= news.light
-        self._unwritten += (row is None) - (not news.made)
+        self._unwritten += news.left - (not news.made)
         if row is None:
             return []
         self._rows.remove(row)
@@ -282,16 +286,18 @@ class Workers:
     def _work(self, given: Given) -> None:
         with suppress(SystemExit):  # by which it is ended
             while (one := given.get()) is not None:
-                with suppress(Exception):  # what came of it is told with the row, and others wait for this thread
+                with suppress(Exception):  # whoever waits for what it had finds out that nobody brings it
                     self._make_row(*one, given)
 
     def _make_row(self, is_light: bool, task: Task, given: Given) -> None:
-        row, is_left = self._row(), False
-        scribe = row.scribe = self._scribe if is_light else None
-        self._rows.append(row)
+        row: Row | None = None
+        is_left = False
         try:
+            row = self._row()
+            scribe = row.scribe = self._scribe if is_light else None
+            self._rows.append(row)
             is_well = self._make(self._with_others(task) if is_light else (task,), row)
-            is_left = is_well and scribe is not None and scribe.take_last(row.write, lambda: self._tell_of(row))
+            is_left = is_well and scribe is not None and scribe.take_last(row.write, partial(self._tell_of, row))
             if scribe is None:
                 row.write()
             elif not is_left:  # behind one that failed nothing is begun before that is told
@@ -302,7 +308,7 @@ class Workers:
                     given.put(self._waiting.popleft())
                 else:
                     self._idle.append(given)
-            self._ended.put(_News(True, is_light, None if is_left else row))
+            self._ended.put(_News(True, is_light, None if is_left else row, is_left))
 
     def _tell_of(self, row: Row) -> None:
         self._ended.put(_News(False, True, row))

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
-from headway.disk import LEFTOVER, REAL, Disk, file_of, make_folders, sync_folders, write_all, write_file
+from headway.disk import LEFTOVER, REAL, Disk, file_of, make_folders, still_is, sync_folders, write_all, write_file
 from headway.errors import BlobDamaged, StorageFailed, TryLater, closed_by_recipe
 from headway.files.packs import (
     ENDED,
@@ -302,12 +302,15 @@ class Blobs:
                 os.close(fd)
         self._fd = self._share = -1
         self._users = 0
-        self._pid, self._dirty, self._fresh = os.getpid(), False, False
+        self._pid, self._dirty, self._fresh, self._is_lost = os.getpid(), False, False, False
         self._forget()
 
     def _drop_lost(self) -> bool:
         """Let go of what a recipe has closed: its number may be another file's by now. Whether there was any."""
-        lost = [fd for fd in (self._fd, self._share) if fd >= 0 and file_of(fd) != self._opened[fd]]
+        held = ((self._fd, self._pack), (self._share, LOCK))
+        lost = [
+            fd for fd, name in held if fd >= 0 and not still_is(fd, self._opened[fd], os.path.join(self.folder, name))
+        ]
         self._fd = -1 if self._fd in lost else self._fd
         self._share = -1 if self._share in lost else self._share
         return bool(lost)

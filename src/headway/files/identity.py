@@ -46,15 +46,6 @@ def find_root(start: str, *, home: str = "") -> str:
         folder = parent
 
 
-def find_project(folder: str) -> str:
-    """The nearest folder from here upwards in which plans were run or saved; or ""."""
-    while not os.path.exists(os.path.join(folder, HOME, NAME)):
-        folder, below = os.path.dirname(folder), folder
-        if folder == below:
-            return ""
-    return folder
-
-
 def find_workspace(start: str, *, home: str = "") -> str:
     """The workspace of a project's folder: the nearest one above that somebody made one, else the folder that it is in.
 

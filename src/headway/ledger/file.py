@@ -16,7 +16,7 @@ from typing import NamedTuple
 from headway.core import codec
 from headway.core.events import FORMAT, Event, LedgerRotated, Record, Snapshot
 from headway.core.state import Position
-from headway.disk import REAL, Disk, file_kind, file_of, make_folders, sync_folders, write_chunks, write_file
+from headway.disk import REAL, Disk, file_kind, file_of, make_folders, still_is, sync_folders, write_chunks, write_file
 from headway.errors import BugError, DamageError, LedgerDamaged, StorageFailed, TryLater, closed_by_recipe
 from headway.ledger import head as heads
 from headway.ledger import recovery, segments
@@ -115,6 +115,8 @@ class FileLedger:
         self._fd = -1
         self._opened: tuple[int, int] | None = None
         """Which file it is, whatever it is called."""
+        self._is_closed = False
+        """A recipe has closed it within this batch: what is on disk is known again with the next one."""
         self._end = Mark(0, START)
         self._acked = Mark(0, START)
         self._snapshot: Mark | None = None
@@ -244,6 +246,7 @@ class FileLedger:
                 hint="try again when it is done; a process that died holds no lock",
                 code="ledger.busy",
             )
+        self._is_closed = False
         try:
             return self._catch_up(known)
         except BaseException as error:
@@ -288,19 +291,21 @@ class FileLedger:
         self._staged, self._snapshot_ahead = [], None
         self._refuse_if_stopped()
         if staged:
-            if self._is_lost() or not self._lock.stands:
+            self._is_closed = self._is_closed or self._is_lost() or not self._lock.stands
+            if self._is_closed:
                 raise closed_by_recipe(self.path)
             self._write(staged, self._end)
             self._end, self._snapshot = ahead, snapshot or self._snapshot
 
     def sync(self) -> None:
         """Make the file durable."""
+        if self._is_closed or self._is_lost():  # what it wrote before that is not confirmed by anybody
+            self._is_closed, self._stopped = True, "a recipe has closed it"
+            raise closed_by_recipe(self.path)
         if self._fd < 0:
             return
         end = self._end
         try:
-            if self._is_lost():
-                raise OSError("a recipe has closed the ledger")
             self._disk.sync(self._fd)
         except OSError as error:
             raise self._unconfirmed(error) from error
@@ -511,6 +516,8 @@ class FileLedger:
 
     def _write(self, chunks: Iterable[bytes | memoryview], at: Mark) -> None:
         try:
+            if self._fd < 0 and at.offset:
+                raise BugError("a ledger that is not open is written to behind its beginning")
             if self._fd < 0:
                 self._put_in_place(chunks)
             else:
@@ -558,7 +565,7 @@ class FileLedger:
 
     def _is_lost(self) -> bool:
         """Whether a recipe that closed all files has closed this one, too: its number may be another's by now."""
-        if self._fd >= 0 and file_of(self._fd) != self._opened:
+        if self._fd >= 0 and not still_is(self._fd, self._opened, self.path):
             self._fd = -1
             return True
         return False

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headway.disk import file_of
+from headway.disk import file_of, still_is
 
 LONGEST_PAUSE = 0.001
 """How long somebody who waits may overlook that a lock was free."""
@@ -36,7 +36,7 @@ class FileLock:
     @property
     def stands(self) -> bool:
         """Whether it has not been given back by a recipe that closed all files of this process."""
-        return self._fd >= 0 and file_of(self._fd) == self._file
+        return self._fd >= 0 and still_is(self._fd, self._file, self.path)
 
     def acquire(self, *, wait: float, shared: bool = False) -> bool:
         """Take the lock, waiting up to `wait` seconds. The lock file is created and never removed."""

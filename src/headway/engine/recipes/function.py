@@ -299,9 +299,16 @@ def _attempt(job: Job, loop: asyncio.AbstractEventLoop | None) -> str | bytes | 
     except _TimeIsUp:
         return Attempt(False, "timeout", f"No end after {job.timeout:g} s")
     except BaseException as error:  # noqa: BLE001  # whatever a recipe raises is its failure, not ours
-        if isinstance(error, Stopped) or type(error).__name__ == "CancelledError":
+        if _is_stop(error):
             return Attempt(False, "cancelled", "Cancelled")
         return _raised(function)
+
+
+def _is_stop(error: BaseException) -> bool:
+    """Whether it ended because it was told to, and not by itself: also one of many tasks of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_stop, error.exceptions))
+    return isinstance(error, Stopped) or type(error).__name__ == "CancelledError"
 
 
 class _TimeIsUp(Exception):

@@ -107,10 +107,12 @@ def _folder(args: Any) -> str:
 def refuse_another_project(plan: str | None, root: str) -> None:
     """The plan file of another project makes nothing here, unless --project says so: its paths are that project's."""
     from headway.core.ids import as_word
-    from headway.files.identity import find_project
+    from headway.files.identity import HOME, NAME, find_root
 
-    other = find_project(os.path.dirname(os.path.abspath(plan.partition(".py:")[0]))) if plan else ""
-    if other and os.path.realpath(other) != os.path.realpath(root):
+    if plan is None:
+        return
+    other = find_root(os.path.dirname(os.path.abspath(plan.partition(".py:")[0])), home=os.path.expanduser("~"))
+    if os.path.realpath(other) != os.path.realpath(root) and os.path.exists(os.path.join(other, HOME, NAME)):
         raise UsageError(
             f"{plan} is another project's",
             facts={"its project": other, "the project here": root},
